@@ -11,9 +11,11 @@ export const LAYERS = [
   ["adapters"],
   ["memory"],
   ["attachments", "d1"],
+  ["git"],
+  ["artifacts"],
   ["agents/base"],
   ["agents/executor"],
-  ["agents/agent", "agents/trigger", "agents/event-log"],
+  ["agents/agent", "agents/trigger", "agents/event-log", "agents/workspace"],
   ["agents/conversation", "agents/coordinator"],
   ["compat"],
   ["engine", "testing"],
@@ -37,6 +39,7 @@ const CLI_MAY_IMPORT = "^src/(?:shared/|protocol/|client/|cli/|testing/index\\.t
 const CONVERSATION = "agents/conversation";
 const COORDINATOR = "agents/coordinator";
 const TRIGGER = "agents/trigger";
+const WORKSPACE = "agents/workspace";
 
 /** The folders of the library, from the bottom to the top. Each imports the folders before it. */
 export const LIBRARY = [
@@ -73,6 +76,10 @@ const PARTS = {
     store: ["core"],
     inbound: ["core", "store"],
   },
+  [WORKSPACE]: {
+    core: [],
+    shell: ["core"],
+  },
 };
 
 /** Folders without I/O: they get times, ids and data. */
@@ -85,6 +92,7 @@ const PURE = [
   `${CONVERSATION}/core`,
   `${COORDINATOR}/core`,
   `${TRIGGER}/core`,
+  `${WORKSPACE}/core`,
   "compat",
 ];
 
@@ -98,6 +106,8 @@ const DOES_IO = [
   `${TRIGGER}/(?:inbound/hook|effects|runtime|store|trigger)`,
   "memory/session/(?:session-store|session-table|event-store|long-text)",
   "http",
+  "git/(?:git-repository|git-files|object-database|stored-packs|projects|declared-projects)",
+  "artifacts/(?:artifacts|vectors)",
 ];
 
 /** Packages that do I/O or belong to the platform. */
@@ -114,6 +124,7 @@ const USES_PLATFORM = [
   "agents/agent/(?:agent|memory-embedder|memory-stores)\\.ts",
   `${TRIGGER}/trigger\\.ts`,
   "agents/event-log/event-log\\.ts",
+  `${WORKSPACE}/workspace\\.ts`,
 ];
 
 /** Folders that run only in Node. No other folder imports them. */
@@ -266,9 +277,9 @@ export default {
     {
       name: "node-modules",
       comment:
-        "The code runs on Workers and in browsers, so only the ports for Node, the test kit and the command line use Node's modules.",
+        "The code runs on Workers and in browsers, so only the ports for Node, the test kit and the command line use Node's modules. Workers have the hashes and the compression of git.",
       severity: "error",
-      from: { path: "^src/", pathNot: under(RUNS_IN_NODE) },
+      from: { path: "^src/", pathNot: under([...RUNS_IN_NODE, "git"]) },
       to: { dependencyTypes: ["core"] },
     },
     {

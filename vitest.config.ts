@@ -22,8 +22,11 @@ const ALONE = globSync("test/node/**/*.test.ts").filter((file) =>
   ),
 );
 
-/** Tests on workerd that count or name the rows of a database, or advance the clock by days. Each file gets its own runtime. */
-const FRESH = ["auth", "event-log", "libraries", "lists-database", "release-work", "retention"].map(
+/**
+ * Tests on workerd that count or name the rows of a database, advance the clock by days, or abort all actors while a client's stream is open.
+ * Each file gets its own runtime.
+ */
+const FRESH = ["auth", "event-log", "libraries", "lists-database", "mcp", "release-work", "retention"].map(
   (name) => `test/workers/${name}.test.ts`,
 );
 
@@ -34,7 +37,7 @@ interface Files {
 }
 
 const node = (name: string, files: Files) => ({
-  test: { name, ...files, expect: POLL, testTimeout: 30_000, hookTimeout: 30_000 },
+  test: { name, ...files, expect: POLL, testTimeout: 60_000, hookTimeout: 60_000 },
 });
 
 const workers = (name: string, files: Files) => ({
@@ -59,8 +62,8 @@ const workers = (name: string, files: Files) => ({
     expect: POLL,
     sequence: { groupOrder: 1 },
     globalSetup: ["test/support/provider-setup.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
   },
 });
 

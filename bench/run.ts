@@ -18,6 +18,7 @@ import { runLoad } from "./load/case.ts";
 import { memoryVerdict, runMemory } from "./memory/case.ts";
 import { runMemoryLoad } from "./memory-load/case.ts";
 import { readersVerdict, runReaders } from "./readers/case.ts";
+import { runRepositories } from "./repositories/case.ts";
 import { runRunTrees, runTreesVerdict } from "./run-trees/case.ts";
 import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
@@ -47,6 +48,7 @@ const CASES: Record<string, Case> = {
   "memory-load": { run: runMemoryLoad },
   memory: { run: runMemory, verdict: memoryVerdict },
   readers: { run: runReaders, verdict: readersVerdict },
+  repositories: { run: runRepositories },
   "run-trees": { run: runRunTrees, verdict: runTreesVerdict },
   writes: { run: runWrites, verdict: writesVerdict },
 };

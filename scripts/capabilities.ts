@@ -28,7 +28,6 @@ export const CAPABILITIES: readonly Capability[] = [
     name: "Projects",
     statement:
       "Empty projectIds rejected; access to another project's artifact → PERMISSION_DENIED; delegating to, or looping in, an agent that shares no project → PERMISSION_DENIED.",
-    missing: "Artifacts and their refusal come with workspaces.",
   },
   {
     row: "A4",
@@ -215,6 +214,11 @@ export const CAPABILITIES: readonly Capability[] = [
     statement: "MaxAttempts 3 with infra error retried; business error tried once.",
   },
   {
+    row: "A46",
+    name: "Error code mapping",
+    statement: "Each of the seven codes is produced by a test.",
+  },
+  {
     row: "A47",
     name: "Delegate",
     statement: "Child sees only given input; caller alone gets the response; not a participant.",
@@ -269,6 +273,38 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "A61",
     name: "A called agent reads no transcript",
     statement: "Assembly for delegate contains no Messages rows.",
+  },
+  {
+    row: "A62",
+    name: "An index of the knowledge",
+    statement: "Index in the prompt; details fetched through `memory.read`, `artifact.read` and `repo.read`.",
+  },
+  {
+    row: "A63",
+    name: "A branch for each conversation",
+    statement:
+      "Branch `{prefix}/conv-{id}` from the default branch; the prefix is a setting, `dramatis` by default. It begins at the first use of the repository.",
+  },
+  {
+    row: "A64",
+    name: "A shell on the branch",
+    statement: "A command runs in the workspace of its conversation, on that branch.",
+    missing: "A container of Cloudflare behind the same interface.",
+  },
+  {
+    row: "A65",
+    name: "Isolated branches",
+    statement: "Two conversations write the same file, no clash.",
+  },
+  {
+    row: "A66",
+    name: "A workflow's call uses the branch of its run",
+    statement: "No new branch exists.",
+  },
+  {
+    row: "A67",
+    name: "Merges are explicit",
+    statement: "Completion alone does not move the default branch.",
   },
   {
     row: "A68",
@@ -593,6 +629,18 @@ export const CAPABILITIES: readonly Capability[] = [
   },
   { row: "E24", name: "Orchestration", statement: "Off: no run_llm; on: run_llm." },
   { row: "E25", name: "Sub-agents", statement: "Fourth child denied; TTL stops; events." },
+  {
+    row: "E26",
+    name: "Policy",
+    statement: "Allow and deny, paths, network, environment, sensitive files; the journal has each denial.",
+  },
+  {
+    row: "E27",
+    name: "Concurrency and caps",
+    statement:
+      "Calls over the limit wait; output truncated or failed; schema checked first; repeated time-outs end the use of a tool.",
+    missing: "There is no limit of the calls of all conversations of a project together.",
+  },
   { row: "F1", name: "Ways behind a node", statement: "§1.5 cases, loop cap boundary." },
   { row: "F2", name: "Fan-ins", statement: "§1.6 including multi-hop branches." },
   { row: "F3", name: "Fan-outs within fan-outs and loops", statement: "Both fan-ins fire, every iteration." },
@@ -767,10 +815,15 @@ export const CAPABILITIES: readonly Capability[] = [
   },
   { row: "H6", name: "Accountable memory", statement: "Provenance, validity, `why`, erase cascade." },
   {
+    row: "H8",
+    name: "Taint",
+    statement: "Labelled from entry to every derived fact; a tainted `once` call asks.",
+  },
+  {
     row: "H9",
     name: "One log, many protocols",
     statement: "Each protocol proven by an independent client or conformance suite.",
-    missing: "MCP, A2A, AG-UI and ACP.",
+    missing: "A2A, AG-UI and ACP.",
   },
   {
     row: "I1",
@@ -795,5 +848,10 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "I4",
     name: "Correlation over everything",
     statement: "One correlation id and one trace from message to run, sub-run, agent and task.",
+  },
+  {
+    row: "I10",
+    name: "MCP server",
+    statement: "Conformance suite, both released lines.",
   },
 ];

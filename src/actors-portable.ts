@@ -57,4 +57,5 @@ export {
 export type { PastTurnsApi } from "./protocol/tool-memory.ts";
 export type { CreateTrigger, TriggerApi, TriggerStarted, TriggerView } from "./protocol/trigger-api.ts";
 export type { RunCallerApi, WorkflowResultApi } from "./protocol/workflow-call.ts";
+export type { WorkspaceApi, WorkspaceCall, WorkspaceCommits, WorkspaceView } from "./protocol/workspace.ts";
 export { type Jurisdiction, type LocationHint, locationOf } from "./shared/location.ts";

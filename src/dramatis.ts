@@ -18,6 +18,7 @@ import { indexes } from "./agents/agent/memory-agent.ts";
 import { memoryEmbedders } from "./agents/agent/memory-embedder.ts";
 import { memoryStores } from "./agents/agent/memory-stores.ts";
 import type { Application } from "./agents/base/application.ts";
+import type { WorkerClasses } from "./agents/base/lookup/class-problems.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { eventLogs } from "./agents/base/lookup/event-logs.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
@@ -27,17 +28,27 @@ import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createEventLogClass } from "./agents/event-log/event-log.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { createTriggerClass } from "./agents/trigger/trigger.ts";
+import { embeddedShell } from "./agents/workspace/shell/shell.ts";
+import { createWorkspaceClass } from "./agents/workspace/workspace.ts";
+import { Artifacts } from "./artifacts/artifacts.ts";
+import { ArtifactTypes } from "./artifacts/types.ts";
+import { ArtifactVectors } from "./artifacts/vectors.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
 import { objectsInTime } from "./attachments/objects-in-time.ts";
+import { D1Artifacts } from "./d1/artifacts.ts";
 import { D1Definitions } from "./d1/d1-definitions.ts";
 import { D1Directory } from "./d1/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
 import { listsMoveOf } from "./d1/move-lists.ts";
 import { D1OwnedRows } from "./d1/owned-rows.ts";
+import { D1Repositories } from "./d1/repositories.ts";
 import type { TenantDatabases } from "./d1/tenant-databases.ts";
 import { D1Triggers, type TriggerDirectory } from "./d1/triggers.ts";
 import { builtInEmbeddings, builtInGateway } from "./gateways.ts";
+import { GitCaches } from "./git/caches.ts";
+import { declareProjects } from "./git/declared-projects.ts";
+import { Projects } from "./git/projects.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { defaultAuthorize } from "./http/auth/authorize.ts";
 import { checkJwtConfiguration, isJwtConfigured } from "./http/auth/jwt.ts";
@@ -48,7 +59,7 @@ import { collectAgents } from "./library/define/collect-agents.ts";
 import type { Library } from "./library/define/define.ts";
 import { CODE_TENANT } from "./library/registry/definition-source.ts";
 import { DeployedCode } from "./library/registry/deployed-code.ts";
-import { pinWorkflow } from "./library/registry/pin.ts";
+import { type PinOptions, pinTool, pinWorkflow } from "./library/registry/pin.ts";
 import { Registry } from "./library/registry/registry.ts";
 import { resolveChain } from "./library/registry/resolve.ts";
 import { resolveUpkeep } from "./library/registry/upkeep.ts";
@@ -57,21 +68,27 @@ import { checkedRunInput } from "./library/workflows/run-input.ts";
 import { IndexPool } from "./memory/corpus/index/pool.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { DramatisEnv, DramatisOptions } from "./options.ts";
-import { allowAll } from "./policy/gate.ts";
+import { strictestOf } from "./policy/gate.ts";
+import { sensitiveFiles } from "./policy/globs.ts";
+import { policyOf } from "./policy/policy.ts";
 import { DEFAULT_RETENTION } from "./policy/retention.ts";
 import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
+import type { ActorLookup } from "./protocol/actor-lookup.ts";
+import { isDestroyed } from "./protocol/destroyed.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
+import { workspaceOf } from "./protocol/workspace.ts";
 import { defined } from "./shared/defined.ts";
-import { DramatisError } from "./shared/errors.ts";
+import { DramatisError, unwrap } from "./shared/errors.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
 import {
   checkAgents,
   checkExecutor,
   declareAgents,
   missingParts,
+  reportPolicy,
   reportTemplates,
   reportUndeclared,
 } from "./startup.ts";
@@ -81,12 +98,14 @@ import {
  *
  * @example
  * const app = dramatis({ agents: [guide] });
- * export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
+ * export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const { models = {}, gate = allowAll } = options;
+  const { models = {}, policy = [] } = options;
+  const gate = strictestOf(policyOf(policy), ...(options.gate === undefined ? [] : [options.gate]));
   const { libraries: inCode, agents } = collectAgents(options);
+  const isSensitive = sensitiveFiles(options.workspaces?.sensitiveFiles);
   const limits = completeLimits(options.limits);
   const exporter = options.telemetry?.exporter ?? exporterOf;
   const location = (tenant: string) => checkedPolicy(options.location?.(tenant));
@@ -97,6 +116,7 @@ export function dramatis(options: DramatisOptions) {
   checkAgents(agents, code);
   reportUndeclared(agents, inCode);
   reportTemplates(agents, inCode);
+  reportPolicy(policy, inCode);
   const registry = ({ DB }: DramatisEnv, tenant: string) =>
     DB === undefined
       ? new Registry(code)
@@ -112,10 +132,52 @@ export function dramatis(options: DramatisOptions) {
   const objects = ({ BUCKET }: DramatisEnv) =>
     BUCKET === undefined ? null : objectsInTime(new R2ObjectStore(BUCKET), systemClock);
   const attachments = (env: DramatisEnv) => withStore(objects(env), (store) => new AttachmentStore(store));
+  const caches = new GitCaches();
+  const repositories = (env: DramatisEnv) =>
+    withStore(objects(env), (store) =>
+      env.DB === undefined
+        ? null
+        : { rows: new D1Repositories(env.DB), objects: store, ids: systemIds, caches },
+    );
   const rows = withDatabases((databases) => new D1OwnedRows(databases));
   const vectors = (env: DramatisEnv) => options.memory?.vectors?.(env) ?? null;
+  const embedding = options.memory?.embedder ?? "static";
+  const hasVectors = options.memory?.vectors !== undefined && embedding !== "none";
+  const types = new ArtifactTypes(
+    options.artifactTypes ?? [],
+    hasVectors ? JSON.stringify(embedding) : undefined,
+  );
+  const vectorPauses = new Map<string, number>();
+  const artifactVectors = (env: DramatisEnv, index: D1Artifacts) => {
+    const store = hasVectors ? vectors(env) : null;
+    const embedder = (tenant: string) =>
+      memoryEmbedders(env, embedding, builtInEmbeddings(env, trusted), { tenant, id: "" }).embedder();
+    return (
+      store &&
+      new ArtifactVectors({ store, embedder, index, types, pauses: vectorPauses, clock: systemClock })
+    );
+  };
+  const artifacts = (env: DramatisEnv) =>
+    withStore(repositories(env), (git) => {
+      if (env.DB === undefined) return null;
+      const index = new D1Artifacts(env.DB, systemClock);
+      const own = artifactVectors(env, index);
+      return new Artifacts({ git, index, types, clock: systemClock, ...(own && { vectors: own }) });
+    });
+  const projects = (env: DramatisEnv) =>
+    withStore(repositories(env), (git) => {
+      const own = env.DB && artifactVectors(env, new D1Artifacts(env.DB, systemClock));
+      return new Projects({ ...git, ...(own && { removeVectors: (...of) => own.delete(...of) }) });
+    });
+  const requiredArtifacts = (env: DramatisEnv) =>
+    required(artifacts(env), "Artifacts need the D1 binding `DB` and the R2 binding `BUCKET`");
   const stores = (env: DramatisEnv) =>
-    ownedStores({ rows: rows(env), objects: objects(env), vectors: vectors(env), events: eventLogs(env) });
+    ownedStores({
+      ...{ rows: rows(env), objects: objects(env), vectors: vectors(env), events: eventLogs(env) },
+      workspaces: hasWorkspaces(workerClasses(env))
+        ? (tenant, id) => removeWorkspace(durableActors(env), tenant, id)
+        : null,
+    });
 
   const trusted = (env: DramatisEnv) => hostsOf(inCode, options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
@@ -138,6 +200,11 @@ export function dramatis(options: DramatisOptions) {
   const defaultProfile = (env: DramatisEnv) =>
     models.default ?? defaultModelProfile(env, env.AI !== undefined);
 
+  const pinOptions = (env: DramatisEnv): PinOptions => ({
+    defaultProfile: defaultProfile(env),
+    complete: (profile) => atBaseUrl(profile, env),
+  });
+
   const pool = options.memory?.indexBytes === undefined ? indexes : new IndexPool(options.memory.indexBytes);
   const canAuthenticate = (env: DramatisEnv) =>
     options.authorize !== undefined || isJwtConfigured(env) || env.DRAMATIS_LOCAL === "1";
@@ -152,6 +219,9 @@ export function dramatis(options: DramatisOptions) {
       triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
       lists: () => required(lists(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
+      projects: () =>
+        required(projects(env), "Projects need the D1 binding `DB` and the R2 binding `BUCKET`"),
+      artifacts: () => requiredArtifacts(env),
       libraries: (tenant) => libraries(env, tenant),
       ...defined({ signIn }),
       model: () => (defaultProfile(env).provider === "offline" ? "offline" : undefined),
@@ -172,9 +242,19 @@ export function dramatis(options: DramatisOptions) {
       await checkExecutor(executorOf(env));
       if (models.default === undefined) defaultModelProfile(env, env.AI !== undefined);
       await declareAgents(durableActors(env), agents);
+      const repositories = projects(env);
+      if (repositories === null) return;
+      await declareProjects(repositories, options.projects ?? [], systemClock.now());
+      await repositories.finishRemovals();
     },
     limits,
     rateLimiter: (env) => env.RATE_LIMITER,
+    issuers: ({ AUTH_ISSUER: issuer = "" }) =>
+      options.mcp?.authorizationServers ?? (URL.canParse(issuer) ? [issuer] : []),
+    mcp: {
+      ...options.mcp,
+      pinTool: (env, tenant, reference) => pinTool(registry(env, tenant), reference, pinOptions(env)),
+    },
     ...defined({ cors: options.cors }),
   });
 
@@ -189,11 +269,7 @@ export function dramatis(options: DramatisOptions) {
     exporter: exporter(env),
     log: spanLog(env),
     location,
-    workflow: (tenant, reference) =>
-      pinWorkflow(registry(env, tenant), reference, {
-        defaultProfile: defaultProfile(env),
-        complete: (profile) => atBaseUrl(profile, env),
-      }),
+    workflow: (tenant, reference) => pinWorkflow(registry(env, tenant), reference, pinOptions(env)),
     checkedInput: ({ definition }, input, path = "/input") => checkedRunInput(definition, input, path),
   });
 
@@ -201,6 +277,8 @@ export function dramatis(options: DramatisOptions) {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),
       gateway: gateway(env),
+      knowledge: async (...request) => artifacts(env)?.knowledge(...request),
+      ...(hasWorkspaces(workerClasses(env)) && { workspace: durableActors(env).workspace }),
       retention: options.retention ?? DEFAULT_RETENTION,
       titles: options.titles ?? DEFAULT_TITLES,
       importedChain: (tenant, chain, path) => importedChain({ ...libraries(env, tenant), code }, chain, path),
@@ -211,6 +289,7 @@ export function dramatis(options: DramatisOptions) {
       clientToolTimeoutMs: limits.clientToolMs,
       calls: limits.calls,
       approvalTimeoutMs: limits.approvalMs,
+      toolCalls: limits.toolCalls,
       ...defined({
         metrics,
         turnLimit: limits.turns === false ? undefined : limits.turns,
@@ -229,13 +308,7 @@ export function dramatis(options: DramatisOptions) {
           stores: memoryStores(env),
           vectors: () => vectors(env),
           pool,
-          embedders: (agent) =>
-            memoryEmbedders(
-              env,
-              options.memory?.embedder ?? "static",
-              builtInEmbeddings(env, trusted),
-              agent,
-            ),
+          embedders: (agent) => memoryEmbedders(env, embedding, builtInEmbeddings(env, trusted), agent),
         },
       };
     }),
@@ -255,6 +328,7 @@ export function dramatis(options: DramatisOptions) {
       baseUrl: env.DRAMATIS_URL,
       attachments: attachments(env),
       maxAttachmentBytes: limits.attachmentBytes,
+      artifacts: () => requiredArtifacts(env),
       mayReach: mayReach(env),
       models: {
         gateway: gateway(env),
@@ -265,8 +339,30 @@ export function dramatis(options: DramatisOptions) {
       vectors: new Map(Object.entries(options.tasks?.vectors?.(env) ?? {})),
     })),
     EventLog: createEventLogClass<DramatisEnv & Cloudflare.Env>(),
+    Workspace: createWorkspaceClass<DramatisEnv & Cloudflare.Env>((env) => ({
+      projects: () =>
+        required(projects(env), "Repositories need the D1 binding `DB` and the R2 binding `BUCKET`"),
+      shell: embeddedShell,
+      branchPrefix: options.workspaces?.branchPrefix ?? "dramatis",
+      isSensitive,
+    })),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
+}
+
+/** Reports whether workspaces can exist. A Worker that was deployed before them may export the class without its migration. */
+function hasWorkspaces({ has, withoutStorage }: WorkerClasses): boolean {
+  return has("Workspace") && !withoutStorage.includes("Workspace");
+}
+
+/** Deletes the workspace of a conversation. */
+async function removeWorkspace(actors: ActorLookup, tenant: string, conversationId: string): Promise<void> {
+  const workspace = await actors.workspace(tenant, workspaceOf({ conversationId }).id);
+  try {
+    unwrap(await workspace.remove());
+  } catch (error) {
+    if (!isDestroyed(error)) throw error;
+  }
 }
 
 /** Returns the executor of this Worker. Throws `UNAVAILABLE` unless the Worker exports it. */

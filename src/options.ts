@@ -7,19 +7,23 @@ import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import type { LogEnvironment } from "./adapters/telemetry/log-lines.ts";
 import type { TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import type { MemoryEmbedding } from "./agents/agent/memory-embedder.ts";
+import type { DeclaredProject } from "./git/declared-projects.ts";
 import type { Authorize, LocalEnv } from "./http/auth/authorize.ts";
 import type { CorsOptions } from "./http/auth/cors.ts";
 import type { JwtEnv } from "./http/auth/jwt.ts";
 import type { Limits } from "./http/base/http-limits.ts";
+import type { McpOptions } from "./http/mcp/options.ts";
 import type { Library } from "./library/define/define.ts";
 import type { AgentInCode, Workflow } from "./library/tasks/built.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";
 import type { Gate } from "./policy/gate.ts";
+import type { PolicyRule } from "./policy/policy.ts";
 import type { RetentionPolicy } from "./policy/retention.ts";
 import type { TitlePolicy } from "./policy/titles.ts";
 import type { VectorIndex } from "./ports/vector-index.ts";
+import type { ArtifactType } from "./protocol/artifacts.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import type { LocationPolicy } from "./protocol/location-policy.ts";
 import type { Principal } from "./shared/principal.ts";
@@ -41,6 +45,7 @@ export interface DramatisEnv
   Coordinator?: DurableObjectNamespace;
   Trigger?: DurableObjectNamespace;
   EventLog?: DurableObjectNamespace;
+  Workspace?: DurableObjectNamespace;
   Executor?: TaskExecutor;
   /**
    * The directory and the registry. Without it there are no lists and no libraries by API. Bindings `DB_1`, `DB_2` … can have the lists of
@@ -69,10 +74,21 @@ export interface DramatisOptions {
    * conversations keep their persona.
    */
   agents?: readonly (AgentInCode | FirstAgent)[];
+  /**
+   * Projects with their repositories. The first request of an isolate creates what is missing, and commits `files` to repositories without
+   * commits. Needs the bindings `DB` and `BUCKET`.
+   */
+  projects?: readonly DeclaredProject[];
   /** Workflows that requests may start, as `app/<id>`. Workflows in the tools of agents come along. */
   workflows?: readonly Workflow[];
   /** Libraries with an id of their own, which other libraries and the API can refer to. */
   libraries?: readonly Library[];
+  /**
+   * The types of artifacts, by their paths. An artifact without a type is any text.
+   *
+   * @example artifactTypes: [{ id: "decision", pathPattern: "decisions/*.json", schema: { type: "object", required: ["title"] } }]
+   */
+  artifactTypes?: readonly ArtifactType[];
   /**
    * Authenticates requests. Default: tokens, if AUTH_SECRET or AUTH_JWKS_URL is set. Otherwise, requests under `npm start` come
    * from a local administrator, and all other requests are rejected.
@@ -123,7 +139,7 @@ export interface DramatisOptions {
      */
     embedder?: MemoryEmbedding;
     /**
-     * A store of vectors, which finds the nearest memories of agents with more than 1 000. Its index must have the dimensions of the embedder, 100
+     * A store of vectors, which finds artifacts by meaning, and the nearest memories of agents with more than 1 000. Its index must have the dimensions of the embedder, 100
      * for `static`, and no other use. Without a store, agents compare all vectors themselves.
      *
      * @example vectors: (env: DramatisEnv & { MEMORIES: Vectorize }) => new VectorizeVectorIndex(env.MEMORIES)
@@ -139,6 +155,20 @@ export interface DramatisOptions {
      */
     mayAct?(principal: Principal, env: DramatisEnv): boolean | Promise<boolean>;
   };
+  workspaces?: {
+    /**
+     * The first segment of the branches of conversations and runs, such as `dramatis/conv-…`. Default: `dramatis`. After a change, existing
+     * workspaces keep their branches.
+     */
+    branchPrefix?: string;
+    /**
+     * Globs of files that agents cannot read, write or commit. Authors read them over HTTP. A glob without a slash matches in each folder. The
+     * list replaces the default.
+     *
+     * @default [".env", ".env.!(example)", "*.pem", "*.key", "id_rsa", "id_ed25519"]
+     */
+    sensitiveFiles?: readonly string[];
+  };
   telemetry?: {
     /** Sends the spans of turns, model calls, tools and calls of agents. Default: to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names. */
     exporter?: (env: DramatisEnv) => SpanExporter | undefined;
@@ -147,6 +177,8 @@ export interface DramatisOptions {
   limits?: Limits;
   /** Origins of pages that may use the API. Default: the server's own origin. */
   cors?: CorsOptions;
+  /** The server at `/mcp`. */
+  mcp?: McpOptions;
   console?: {
     /**
      * Signs the readers of the console in with your own login. By default they paste a token, if the server needs one.
@@ -155,7 +187,12 @@ export interface DramatisOptions {
      */
     signIn?: SignIn;
   };
-  /** Decides before every tool call. Default: allows all. */
+  /**
+   * Rules that decide before every call of a tool. The first rule that matches counts. Default: all calls are allowed.
+   * @example policy: [{ id: "ask-after-web", effects: ["once"], tainted: true, then: "ask" }]
+   */
+  policy?: readonly PolicyRule[];
+  /** Decides before every call of a tool, in code. The stricter answer of the policy and of the gate counts. Default: allows all. */
   gate?: Gate;
   /**
    * Returns the allowed locations of a tenant's agents and conversations. By default they have a jurisdiction only if their request

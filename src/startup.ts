@@ -1,13 +1,16 @@
 /** The checks of a runtime and the declaration of its first agents, reported by `/health`. */
 
 import { notExported, type WorkerClasses, withoutStorage } from "./agents/base/lookup/class-problems.ts";
+import { readResultTool } from "./attachments/large-result.ts";
 import type { MissingPart } from "./http/base/context.ts";
+import { builtIn } from "./library/built-in/built-in.ts";
 import type { Library } from "./library/define/define.ts";
 import { parseReference } from "./library/definitions/reference.ts";
 import type { DeployedCode } from "./library/registry/deployed-code.ts";
 import { parsePersonaSource } from "./library/registry/resolve.ts";
 import { agentTarget } from "./library/tools/agent-tool.ts";
 import { networkProblem } from "./library/tools/sub-agent.ts";
+import type { PolicyRule } from "./policy/policy.ts";
 import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
 import type { AgentTarget, ToolDefinition } from "./protocol/definitions.ts";
@@ -65,6 +68,11 @@ export function missingParts(
       name: "EventLog",
       message: `Events and the search of messages answer 503. ${notExported("EventLog")}`,
       isThere: classes.has("EventLog"),
+    },
+    {
+      name: "Workspace",
+      message: `Tools on repositories fail. ${notExported("Workspace")}`,
+      isThere: classes.has("Workspace"),
     },
   ];
   return [
@@ -145,6 +153,25 @@ export function reportTemplates(agents: readonly FirstAgent[], libraries: readon
         .filter((agent) => agent.id === target.agent)
         .flatMap(({ persona }) => templateProblems(target, knownTools(persona, libraries)));
       for (const problem of new Set(problems)) console.warn(`Tool "${library}/${id}": ${problem}`);
+    }
+  }
+}
+
+/**
+ * Logs a warning for each exact name in a policy that no tool in code has. This is not an error, because an author may have made the tool by
+ * API, and clients bring tools.
+ */
+export function reportPolicy(policy: readonly PolicyRule[], libraries: readonly Library[]): void {
+  const known = [...libraries, builtIn].flatMap(({ tools }) =>
+    tools.map(({ definition }) => definition.name),
+  );
+  const names = [...new Set([...known, readResultTool.name])];
+  for (const { id, tools = [] } of policy) {
+    for (const name of tools) {
+      if (name.endsWith("*") || names.includes(name)) continue;
+      console.warn(
+        `The rule "${id}" of the policy names the tool "${name}", which no library in code has. The tools are: ${listIds(name, names)}. The rule does not apply unless the tool was made by API, or comes from a client.`,
+      );
     }
   }
 }

@@ -3,5 +3,5 @@ import { agents } from "./agents.ts";
 
 const app = dramatis({ agents });
 
-export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
 export default app.handler;

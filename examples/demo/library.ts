@@ -3,6 +3,7 @@ import { researcher } from "../../src/library/agents/researcher.ts";
 import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import { calculator } from "./calculator.ts";
 import { dates } from "./dates.ts";
+import { developer } from "./developer.ts";
 import docsIndex from "./docs-index.json" with { type: "json" };
 import { notes } from "./notes.ts";
 import { defineDocsSearch } from "./search-docs.ts";
@@ -38,6 +39,6 @@ const docsResearcher = definePersona("researcher", {
 });
 
 export const demoLibrary = defineLibrary("demo", {
-  personas: [assistant, docsResearcher],
+  personas: [assistant, developer, docsResearcher],
   tools: [calculator, dates, defineDocsSearch(docsIndex), notes],
 });

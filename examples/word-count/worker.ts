@@ -3,5 +3,5 @@ import { library } from "./workflow.ts";
 
 const app = dramatis({ libraries: [library] });
 
-export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
 export default app.handler;

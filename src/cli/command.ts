@@ -10,7 +10,7 @@ export interface Cli {
   /** When the token expires, in milliseconds since the epoch, if the token says so. */
   tokenExpires: number | undefined;
   json: boolean;
-  /** Columns of the terminal. */
+  /** Columns of the terminal; `Infinity` without a terminal, so no line is cut. */
   width: number;
   /** Aborts on Ctrl-C. */
   signal: AbortSignal;

@@ -40,6 +40,9 @@ export function requestFailure({ code, status, detail }: DramatisClientError, ur
     case "UNAUTHENTICATED":
       return `${code}: ${detail} Set DRAMATIS_TOKEN to a valid token, and check it with: dramatis doctor`;
     case "FORBIDDEN":
+      // No role lets a person replace the turn of another person.
+      if (detail.startsWith("Only the author of a message")) return `${code}: ${detail}`;
+      return `${code}: ${detail} See your roles with: dramatis doctor`;
     case "PERMISSION_DENIED":
       return `${code}: ${detail} See your roles with: dramatis doctor`;
     default:

@@ -5,6 +5,7 @@ import type { MoveView } from "../protocol/move-schemas.ts";
 import type { RunView } from "../protocol/run-schemas.ts";
 import type { TraceView } from "../protocol/trace.ts";
 import type { TurnRecord } from "../protocol/turn-records.ts";
+import type { SpendingView } from "../protocol/usage-schemas.ts";
 import { kindOf, notFor } from "./acts.ts";
 import type { Answer, Cli, Command } from "./command.ts";
 import { resultOf } from "./list.ts";
@@ -30,15 +31,19 @@ function failure(error: Failure | undefined): string | undefined {
   return error && `${error.code}: ${error.message}`;
 }
 
-function costOf(spent: { usd: number; tokens: number; modelCalls: number; toolCalls: number }): string {
-  const { usd, tokens, modelCalls, toolCalls } = spent;
-  const counts = [count(tokens, "token"), count(modelCalls, "model call"), count(toolCalls, "tool call")];
-  return [dollars(usd), ...counts].join(", ");
+/** Returns a cost in words. `spent.modelCalls` counts attempts. `cost` is `null` if no called model has prices. */
+function costOf(
+  { usd, tokens, modelCalls, toolCalls }: SpendingView,
+  cost: number | null | undefined = undefined,
+): string {
+  const price = cost === null ? ["no prices"] : usd === 0 && cost === undefined ? [] : [dollars(usd)];
+  const counts = [count(tokens, "token"), count(modelCalls, "model attempt"), count(toolCalls, "tool call")];
+  return [...price, ...counts].join(", ");
 }
 
-/** Returns whether a retry may help. A turn that was stopped needs no advice. */
-function retryAdvice(error: TurnView["error"]): string | undefined {
-  if (error === undefined || error.code === "CANCELLED") return undefined;
+/** Returns whether a retry may help. A turn that was stopped or replaced needs no advice. */
+function retryAdvice({ error, replacedBy }: TurnView): string | undefined {
+  if (error === undefined || error.code === "CANCELLED" || replacedBy !== undefined) return undefined;
   return error.retriable ? "may succeed later" : "fails again unless the cause changes";
 }
 
@@ -107,7 +112,7 @@ function callerOf({ caller }: TurnView): string {
 
 /** Returns a turn as text. */
 function turnText(turn: TurnView, { spans, partial }: TraceView, width: number): string {
-  const { error, spent, latencyMs, conversationId } = turn;
+  const { error, spent, cost, latencyMs, conversationId } = turn;
   const more = [waterfall(spans, width), ...(partial ? ["Some spans are missing."] : [])];
   return sections(
     [
@@ -116,13 +121,14 @@ function turnText(turn: TurnView, { spans, partial }: TraceView, width: number):
         [
           ["status", turn.phase === undefined ? turn.status : `${turn.status}, ${turn.phase}`],
           ["error", failure(error)],
-          ["retry", retryAdvice(error)],
+          ["retry", retryAdvice(turn)],
+          ["replaced by", turn.replacedBy],
           ["issues", issuesOf(turn)],
           ["agent", turn.agentId],
           ["conversation", conversationId],
           ["started", `${time(turn.createdAt)} by ${callerOf(turn)}`],
           ["took", latencyMs === null ? undefined : duration(latencyMs)],
-          ["cost", costOf(spent)],
+          ["cost", costOf(spent, cost)],
           ["message", excerpt(turn.input)],
           ["answer", excerpt(turn.answer)],
           ["output", excerpt(turn.output)],

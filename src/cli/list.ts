@@ -1,5 +1,5 @@
 /** `dramatis list` and `dramatis dead-letters list`: one page of a list. */
-import type { PageRequest } from "../client/api.ts";
+import type { PageRequest } from "../client/options.ts";
 import type { TurnRecord } from "../protocol/turn-records.ts";
 import { defined } from "../shared/defined.ts";
 import type { Cli, Command, Options } from "./command.ts";
@@ -9,6 +9,11 @@ import { type Column, clean, count, duration, table, time } from "./text.ts";
 const PAGE_OPTIONS = {
   "--limit <n>": "items of the page, 20 by default",
   "--cursor <cursor>": "continue after an earlier page",
+};
+
+const TIME_OPTIONS = {
+  "--since <time>": "from a month, day or time on: 2026-05, 2026-05-03, 2026-05-03T12:00:00Z",
+  "--until <time>": "before a time, or until the end of a day or month, in UTC",
 };
 
 /** A page of items. */
@@ -45,12 +50,12 @@ function listCommand<Item>({ name, about, args, options, columns, read, row }: L
 }
 
 /** Returns the end of a turn in a few words. A turn that was stopped has not failed. */
-export function resultOf({ status, errorCode, issues }: TurnRecord): string {
-  if (errorCode === "CANCELLED") return "stopped";
-  const failed = issues?.toolFailures;
+export function resultOf({ status, errorCode, issues, replacedBy }: TurnRecord): string {
+  const failed = errorCode === "CANCELLED" ? undefined : issues?.toolFailures;
   return [
-    errorCode === undefined ? status : `${status} ${errorCode}`,
+    errorCode === "CANCELLED" ? "stopped" : errorCode === undefined ? status : `${status} ${errorCode}`,
     ...(failed ? [count(failed, "failed tool call")] : []),
+    ...(replacedBy === undefined ? [] : ["replaced"]),
   ].join(", ");
 }
 
@@ -112,8 +117,7 @@ export const LIST_COMMANDS: readonly Command[] = [
       "--user <id>": "turns that this person caused",
       "--tool <name>": "turns that called library/id",
       "--run <id>": "turns that this run started",
-      "--since <time>": "turns that began at this time in ISO 8601, or later",
-      "--until <time>": "turns that began before this time",
+      ...TIME_OPTIONS,
     },
     columns: [
       ...[{ title: "CONVERSATION AND TURN" }, created, { title: "TOOK" }],
@@ -133,6 +137,27 @@ export const LIST_COMMANDS: readonly Command[] = [
       turn.userId ?? "",
       resultOf(turn),
       turn.messages[0]?.text ?? "",
+    ],
+  }),
+  listCommand({
+    name: "search",
+    about: "finds messages by their words in all conversations, the newest first",
+    args: { "<words...>": "words that a message must contain" },
+    options: {
+      "--role <role>": "user or agent: who wrote the message",
+      "--agent <id>": "messages of turns of this agent",
+      "--user <id>": "messages of turns that this person caused",
+      ...TIME_OPTIONS,
+    },
+    columns: [{ title: "CONVERSATION AND TURN" }, created, free("AGENT"), free("FROM"), free("TEXT")],
+    async read({ client }, page, filter, words) {
+      // SAFETY: the server checks the values of a filter.
+      const value = await client.messages.search({ q: words.join(" "), ...page, ...(filter as object) });
+      return [value, value.messages];
+    },
+    row: ({ conversationId, turnId, time: at, agentId, userId, role, snippet }) => [
+      ...[`${conversationId} ${turnId}`, time(at), agentId],
+      ...[role === "agent" ? "agent" : (userId ?? "user"), snippet],
     ],
   }),
   listCommand({

@@ -47,8 +47,8 @@ function open(options: { url?: string; json: boolean }): Cli {
     hasToken: token !== undefined,
     tokenExpires: token === undefined ? undefined : expiryOf(token),
     json: options.json,
-    // A terminal without a size reports 0.
-    width: stdout.columns || DEFAULT_WIDTH,
+    // A terminal without a size reports 0. A pipe or a file gets whole lines.
+    width: stdout.isTTY ? stdout.columns || DEFAULT_WIDTH : Number.POSITIVE_INFINITY,
     signal: stop.signal,
     request: requester(url, token, stop.signal),
     write,

@@ -18,14 +18,14 @@ export interface ProjectProblem {
 }
 
 const CONFIG = "wrangler.jsonc";
-const ACTORS = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog"];
+const ACTORS = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog", "Workspace"];
 /** The exports that every Worker needs. */
 const REQUIRED = ["Conversation", "Agent", "Executor"];
 const OLDEST_DATE = "2025-11-17";
 /** From this date on, `nodejs_compat` needs no flag. */
 const NODE_DATE = "2026-08-04";
 /** The paths of the server beside static files. */
-const ROUTES = ["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/openapi.json"];
+const ROUTES = ["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/mcp", "/openapi.json"];
 const MIN_SECRET_BYTES = 32;
 const SECRET = /^AUTH_SECRET$|_API_KEY$/;
 /** The oldest versions of packages that work. */

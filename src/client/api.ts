@@ -1,8 +1,8 @@
-/** The types of the client: its functions, their inputs and options. */
+/** The functions of the client. */
 
 import type { AgentSummary, AgentView } from "../protocol/agent-api.ts";
-import type { ConversationListOptions } from "../protocol/conversation-api.ts";
-import type { ForkInput, NewConversation, UpdateConversation } from "../protocol/conversation-requests.ts";
+import type { ArtifactSummary, ArtifactView, WrittenArtifact } from "../protocol/artifacts.ts";
+import type { ForkInput, UpdateConversation } from "../protocol/conversation-requests.ts";
 import type {
   AttachmentView,
   CompletedOperation,
@@ -15,8 +15,8 @@ import type {
   SubmittedResult,
   TurnView,
 } from "../protocol/conversation-schemas.ts";
-import type { NewRun, RetryRun } from "../protocol/coordinator-api.ts";
-import type { EventFilter, FoundMessage, LoggedEvent, SearchRequest } from "../protocol/event-log.ts";
+import type { RetryRun } from "../protocol/coordinator-api.ts";
+import type { FoundMessage, LoggedEvent } from "../protocol/event-log.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { NewParticipant, Participant } from "../protocol/participants.ts";
 import type { Projection, ProjectionName, ProjectionOptions } from "../protocol/projection-schemas.ts";
@@ -28,84 +28,36 @@ import type {
   EditTurn,
   RegenerateTurn,
   StartTurn,
-  StopOptions,
   ToolOutcome,
 } from "../protocol/requests.ts";
 import type { RunEvent, RunSummary, RunView, RunWorkflow } from "../protocol/run-schemas.ts";
 import type { SignalEnvelope } from "../protocol/signal-schemas.ts";
 import type { SignalResult, StartedTurn } from "../protocol/signals.ts";
 import type { TraceView } from "../protocol/trace.ts";
-import type { TurnFilter, TurnRecord } from "../protocol/turn-records.ts";
+import type { TurnRecord } from "../protocol/turn-records.ts";
 import type { AgentUsage } from "../protocol/usage-schemas.ts";
-import type { ApprovalFilter, WaitingApproval } from "../protocol/waiting-approvals.ts";
-import type { RunStatus } from "../protocol/workflow-run.ts";
+import type { WaitingApproval } from "../protocol/waiting-approvals.ts";
 import type { Json } from "../shared/json.ts";
-import type { Jurisdiction } from "../shared/location.ts";
-import type { PageOptions } from "../shared/page.ts";
 import type { Role } from "../shared/roles.ts";
 import type { FollowOptions, FollowRunOptions } from "./follow.ts";
 import type { MemoriesClient } from "./memories.ts";
-import type { Token } from "./requests.ts";
-
-export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
-
-export interface ClientOptions {
-  /** Address of the server with its scheme, without a path; the address of the page by default. */
-  baseUrl?: string;
-  /** The runtime's `fetch` by default. */
-  fetch?: Fetch;
-  /** A function is called for each request. */
-  token?: Token;
-}
-
-export interface RequestOptions {
-  signal?: AbortSignal;
-}
-
-/** Options of a request to stop or to resume. `reason` is kept in the journal, at most 500 characters. */
-export type StopRequest = StopOptions & RequestOptions;
-
-export type PageRequest = PageOptions & RequestOptions;
-
-/** `sort: "activity"` lists the latest first. `pinned` and `archived` filter by your pins and your archive. */
-export type ConversationsRequest = ConversationListOptions & RequestOptions;
-
-/** The request for a conversation with an agent. */
-export type ConversationInput = NewConversation & { agentId: string };
-
-/** The request that starts a run. */
-export type RunInput = NewRun;
-
-/** The members filter. `workflow` is `library/id`, or `library/id@version`. `text` is a part of the name, or of the name of the workflow. */
-export type RunsRequest = PageRequest & { status?: RunStatus; workflow?: string; text?: string };
-
-/** The members filter. `since` is a time in ISO 8601. */
-export type WaitingRequest = PageRequest & Omit<ApprovalFilter, "since"> & { since?: string };
-
-/** The members filter. `since` and `until` are times in ISO 8601. */
-export type TurnsListRequest = PageRequest &
-  Omit<TurnFilter, "since" | "until"> & { since?: string; until?: string };
-
-/** The members filter. `since` and `until` are times in ISO 8601. `type` has names of entries, separated by commas. */
-export type EventsRequest = PageRequest & FollowRequest;
-
-/** As `EventsRequest`, for events to come. */
-export type FollowRequest = RequestOptions &
-  Omit<EventFilter, "types" | "since" | "until"> & {
-    type?: string;
-    since?: string;
-    until?: string;
-    jurisdiction?: Jurisdiction;
-  };
-
-/** The members filter. `since` and `until` are times in ISO 8601. */
-export type MessageSearch = RequestOptions &
-  Omit<SearchRequest, "since" | "until"> & { since?: string; until?: string; jurisdiction?: Jurisdiction };
-
-export interface UploadOptions extends RequestOptions {
-  /** Name of the file; the name of a `File` by default. */
-  name?: string;
-}
+import type {
+  ArtifactsRequest,
+  ConversationInput,
+  ConversationsRequest,
+  EventsRequest,
+  FollowRequest,
+  MessageSearch,
+  PageRequest,
+  RequestOptions,
+  RunInput,
+  RunsRequest,
+  StopRequest,
+  TurnsListRequest,
+  UploadOptions,
+  WaitingRequest,
+} from "./options.ts";
+import type { ProjectsClient, WorkspacesClient } from "./projects.ts";
 
 export interface DramatisClient {
   agents: {
@@ -121,6 +73,37 @@ export interface DramatisClient {
     import(file: Blob, options?: RequestOptions & { id?: string }): Promise<AgentView>;
   };
   memories: MemoriesClient;
+  projects: ProjectsClient;
+  workspaces: WorkspacesClient;
+  /** The documents of projects. */
+  artifacts: {
+    /** Lists artifacts by their paths. `path` is a folder. */
+    list(
+      project: string,
+      options?: ArtifactsRequest & Pick<PageRequest, "cursor">,
+    ): Promise<{ artifacts: ArtifactSummary[]; nextCursor?: string }>;
+    /** Finds at most 50 artifacts that answer a question, the best first. */
+    search(
+      project: string,
+      query: string,
+      options?: ArtifactsRequest,
+    ): Promise<{ artifacts: ArtifactSummary[] }>;
+    /** Reads an artifact, by default its newest version. */
+    get(
+      project: string,
+      path: string,
+      options?: RequestOptions & { version?: string },
+    ): Promise<ArtifactView>;
+    /** Writes an artifact. With `ifVersion` it fails with `CONFLICT` if the artifact has changed since. For authors and administrators. */
+    write(
+      project: string,
+      path: string,
+      input: { content: string; type?: string; ifVersion?: string },
+      options?: RequestOptions,
+    ): Promise<WrittenArtifact>;
+    /** Deletes an artifact. Earlier versions stay in the repository. For authors and administrators. */
+    delete(project: string, path: string, options?: RequestOptions & { ifVersion?: string }): Promise<void>;
+  };
   conversations: {
     /**
      * Lists your conversations; all of the tenant for operators and administrators. Archived conversations are omitted.
@@ -324,7 +307,7 @@ export interface DramatisClient {
    */
   me(options?: RequestOptions): Promise<{ subject: string; tenant: string; roles: Role[] }>;
   approvals: {
-    /** Lists the calls of tools and the gates that wait for you. `since` is a time in ISO 8601. */
+    /** Lists the calls of tools and the gates that wait for you. */
     list(options?: WaitingRequest): Promise<{ approvals: WaitingApproval[]; nextCursor?: string }>;
   };
   /** Messages between actors that were not delivered. For operators. */
@@ -352,7 +335,7 @@ export interface DramatisClient {
      * Searches the messages of your conversations; of all the tenant for operators and administrators. The newest messages come first.
      *
      * @example
-     * const { messages } = await client.messages.search({ q: "refund", until: "2026-06-01T00:00:00Z" });
+     * const { messages } = await client.messages.search({ q: "refund", until: "2026-05" });
      */
     search(request: MessageSearch): Promise<{ messages: FoundMessage[]; nextCursor?: string }>;
   };

@@ -4,12 +4,14 @@ import type { LoggedEvent } from "../protocol/event-log.ts";
 import type { RunEvent } from "../protocol/run-schemas.ts";
 import type { SignalResult } from "../protocol/signals.ts";
 import { defined } from "../shared/defined.ts";
-import type { ClientOptions, DramatisClient, PageRequest, RequestOptions, StopRequest } from "./api.ts";
+import type { DramatisClient } from "./api.ts";
 import { errorFromResponse, noAnswer, notJson, streamInterrupted } from "./errors.ts";
 import { eventsIn, framesOfTurn } from "./event-stream.ts";
 import { follow, resumed } from "./follow.ts";
 import { memoriesClient } from "./memories.ts";
-import { apiUrl, authorization, checkBaseUrl, pathOf } from "./requests.ts";
+import type { ClientOptions, PageRequest, RequestOptions, StopRequest } from "./options.ts";
+import { projectsClient, workspacesClient } from "./projects.ts";
+import { apiUrl, authorization, checkBaseUrl, pathOf, queryOf } from "./requests.ts";
 
 /**
  * Creates a client of one server.
@@ -48,9 +50,13 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     path: string,
     { limit, cursor, order, signal }: PageRequest = {},
     filter: Record<string, string | number | undefined> = {},
-  ) => get<Value>(path + query({ limit, cursor, order, ...filter }), defined({ signal }));
+  ) => get<Value>(path + queryOf({ limit, cursor, order, ...filter }), defined({ signal }));
   const write = <Value>(method: string, path: string, body: unknown, { signal }: RequestOptions = {}) =>
-    json<Value>(path, { method, body: JSON.stringify(body), ...defined({ signal }) });
+    json<Value>(path, {
+      method,
+      body: body instanceof Blob ? body : JSON.stringify(body),
+      ...defined({ signal }),
+    });
   const post = <Value>(path: string, body: unknown, init?: RequestOptions) =>
     write<Value>("POST", path, body, init);
 
@@ -63,11 +69,15 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
   };
 
   const download = async (path: string, { signal }: RequestOptions = {}) => {
-    const { body } = await request(path, defined({ signal }), "application/x-ndjson");
+    const { body } = await request(
+      path,
+      defined({ signal }),
+      "application/x-ndjson, application/octet-stream",
+    );
     return body ?? new Blob([]).stream();
   };
   const upload = <Value>(path: string, file: Blob, { id, signal }: RequestOptions & { id?: string } = {}) =>
-    json<Value>(path + query({ id }), { method: "POST", body: file, ...defined({ signal }) });
+    write<Value>("POST", path + queryOf({ id }), file, defined({ signal }));
   const stop = <Value>(path: string, { reason, ...init }: StopRequest = {}) =>
     post<Value>(path, defined({ reason }), init);
 
@@ -81,6 +91,20 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       import: (file, options) => upload(pathOf("agents", "import"), file, options),
     },
     memories: memoriesClient({ get, write, remove }),
+    projects: projectsClient({ get, list, write, remove, download }),
+    workspaces: workspacesClient({ get, list, write, remove, download }),
+    artifacts: {
+      list: (project, { path, type, ...page } = {}) =>
+        list(pathOf("projects", project, "artifacts"), page, { path, type }),
+      search: (project, q, { path, type, ...page } = {}) =>
+        list(pathOf("projects", project, "artifacts"), page, { q, path, type }),
+      get: (project, path, { version, ...init } = {}) =>
+        get(pathOf("projects", project, "artifact") + queryOf({ path, version }), init),
+      write: (project, path, body, init) =>
+        write("PUT", pathOf("projects", project, "artifact") + queryOf({ path }), body, init),
+      delete: (project, path, { ifVersion, ...init } = {}) =>
+        remove(pathOf("projects", project, "artifact") + queryOf({ path, ifVersion }), init),
+    },
     conversations: {
       list: ({ sort, pinned, archived, ...page } = {}) =>
         list("conversations", page, { sort, pinned: pinned?.toString(), archived: archived?.toString() }),
@@ -111,7 +135,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
         const filter = { types: types?.join(), deltas: deltas === false ? "false" : undefined };
         const open = (from: number | undefined) =>
           request(
-            path + query({ from, ...filter }),
+            path + queryOf({ from, ...filter }),
             defined({ signal: options.signal }),
             "text/event-stream",
           );
@@ -138,7 +162,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),
       get: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId), init),
       prompt: (id, turnId, { call, ...init } = {}) =>
-        get(pathOf("conversations", id, "turns", turnId, "prompt") + query({ call }), init),
+        get(pathOf("conversations", id, "turns", turnId, "prompt") + queryOf({ call }), init),
       trace: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "trace"), init),
       recording: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "recording"), init),
       replay: (id, turnId, init) => post(pathOf("conversations", id, "turns", turnId, "replay"), {}, init),
@@ -158,7 +182,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       follow: (id, options = {}) =>
         resumed<RunEvent>(async (from) => {
           const { signal } = options;
-          const path = pathOf("runs", id, "events") + query({ from });
+          const path = pathOf("runs", id, "events") + queryOf({ from });
           const response = await request(path, defined({ signal }), "text/event-stream");
           return response.status === 204 ? null : eventsIn(response, signal);
         }, options),
@@ -174,8 +198,8 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     },
     attachments: {
       upload(id, file, { name = nameOf(file), signal } = {}) {
-        const path = pathOf("conversations", id, "attachments") + query({ name });
-        return json(path, { method: "POST", body: file, ...defined({ signal }) });
+        const path = pathOf("conversations", id, "attachments") + queryOf({ name });
+        return post(path, file, defined({ signal }));
       },
     },
     messages: {
@@ -187,7 +211,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       list: ({ signal, limit, cursor, order, ...filter } = {}) =>
         list("events", defined({ signal, limit, cursor, order }), filter),
       async *follow({ signal, ...filter } = {}) {
-        const path = pathOf("events") + query(filter);
+        const path = pathOf("events") + queryOf(filter);
         yield* eventsIn<LoggedEvent>(await request(path, defined({ signal }), "text/event-stream"), signal);
         throw streamInterrupted();
       },
@@ -205,11 +229,6 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       yield* framesOfTurn(response, signal);
     },
   };
-}
-
-function query(parameters: Record<string, string | number | undefined>): string {
-  const present = Object.entries(defined(parameters)).map(([name, value]) => [name, String(value)]);
-  return present.length === 0 ? "" : `?${new URLSearchParams(present)}`;
 }
 
 function contentType(body: RequestInit["body"]): string {

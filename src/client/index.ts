@@ -9,6 +9,7 @@ export type { AgentIdentity, AgentSummary, AgentView } from "../protocol/agent-a
 export type { AnsweredBy, ApprovalOutcome } from "../protocol/approval.ts";
 export { mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
 export type { ApprovalRule } from "../protocol/approval-schema.ts";
+export type { ArtifactSummary, ArtifactView, WrittenArtifact } from "../protocol/artifacts.ts";
 export type { Budget } from "../protocol/budget.ts";
 export type { TurnIssues } from "../protocol/caller-schemas.ts";
 export type { UpdateConversation } from "../protocol/conversation-requests.ts";
@@ -41,6 +42,7 @@ export type {
 } from "../protocol/memory-schemas.ts";
 export type { ApprovalView, WireError } from "../protocol/move-schemas.ts";
 export type { Projection, ProjectionName } from "../protocol/projection-schemas.ts";
+export type { Branches, Project, ProjectRepository, ProjectSummary } from "../protocol/projects.ts";
 export type { TurnPrompt } from "../protocol/prompt.ts";
 export type {
   CauseChain,
@@ -79,14 +81,33 @@ export type {
   WorkflowTransition,
 } from "../protocol/workflow-definition.ts";
 export type { RunEntryType, RunError, RunStatus } from "../protocol/workflow-run.ts";
+export type {
+  BranchMergeStrategy,
+  WorkspaceCommit,
+  WorkspaceCommits,
+  WorkspaceDiff,
+  WorkspaceFile,
+  WorkspaceFiles,
+  WorkspaceMerge,
+  WorkspaceView,
+} from "../protocol/workspace.ts";
 export type { Content, MediaPart, TextPart } from "../shared/content.ts";
 export type { Jurisdiction, LocationHint } from "../shared/location.ts";
 export { type AgentAtWork, type AgentTask, agentsAtWork } from "./agents-at-work.ts";
+export type { DramatisClient } from "./api.ts";
+export { type ClientTool, type ClientToolHost, runClientTools } from "./client-tools.ts";
+export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
+export { DramatisClientError } from "./errors.ts";
+export type { FollowOptions, FollowRunOptions } from "./follow.ts";
+export { addHistory, type HistoryPage } from "./history.ts";
+export { createClient } from "./http.ts";
+export type { MemoriesClient, MemoriesRequest } from "./memories.ts";
+export { newestVersions } from "./newest-versions.ts";
 export type {
+  ArtifactsRequest,
   ClientOptions,
   ConversationInput,
   ConversationsRequest,
-  DramatisClient,
   Fetch,
   MessageSearch,
   PageRequest,
@@ -96,16 +117,9 @@ export type {
   StopRequest,
   TurnsListRequest,
   UploadOptions,
-} from "./api.ts";
-export { type ClientTool, type ClientToolHost, runClientTools } from "./client-tools.ts";
-export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
-export { DramatisClientError } from "./errors.ts";
-export type { FollowOptions, FollowRunOptions } from "./follow.ts";
-export { addHistory, type HistoryPage } from "./history.ts";
-export { createClient } from "./http.ts";
-export type { MemoriesClient, MemoriesRequest } from "./memories.ts";
-export { newestVersions } from "./newest-versions.ts";
+} from "./options.ts";
 export { pendingCalls } from "./outbox.ts";
+export type { ProjectsClient, WorkspaceOwner, WorkspacesClient } from "./projects.ts";
 export type { WebSocketClass } from "./reconnect.ts";
 export { applyFrame } from "./reducer.ts";
 export type { Token } from "./requests.ts";

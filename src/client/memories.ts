@@ -10,7 +10,7 @@ import type {
 } from "../protocol/memory-schemas.ts";
 import { defined } from "../shared/defined.ts";
 import type { PageOptions } from "../shared/page.ts";
-import { pathOf } from "./requests.ts";
+import { pathOf, queryOf } from "./requests.ts";
 
 interface Options {
   signal?: AbortSignal;
@@ -71,14 +71,14 @@ export function memoriesClient({ get, write, remove }: MemoryRequests): Memories
   const memories = (agentId: string, ...rest: string[]) => pathOf("agents", agentId, "memories", ...rest);
   return {
     list: (agentId, { signal, limit, cursor, order, state, ...filter } = {}) => {
-      const own = parameters({ limit, cursor, order, state, ...filterParameters(filter) });
+      const own = queryOf({ limit, cursor, order, state, ...filterParameters(filter) });
       return get(memories(agentId) + own, defined({ signal }));
     },
     search: (agentId, query, init) => write("POST", memories(agentId, "search"), query, init),
     searchAgents: (agentIds, { query: q, limit, now, minRelevance, ...filter }, init) => {
       const agents = agentIds.join(",");
       const own = { agents, q, limit, now, minRelevance, ...filterParameters(filter) };
-      return get(`memories/search${parameters(own)}`, init);
+      return get(`memories/search${queryOf(own)}`, init);
     },
     get: (agentId, memoryId, init) => get(memories(agentId, memoryId), init),
     write: (agentId, input, init) => write("POST", memories(agentId), input, init),
@@ -97,12 +97,4 @@ export function memoriesClient({ get, write, remove }: MemoryRequests): Memories
 
 function filterParameters({ subject, metadata, ...filter }: Omit<MemoryFilter, "state">) {
   return { ...filter, ...subject, metadata: metadata && JSON.stringify(metadata) };
-}
-
-/** Returns parameters as a query. A list gives one parameter per item. */
-function parameters(values: Record<string, string | number | string[] | undefined>): string {
-  const pairs = Object.entries(defined(values)).flatMap(([name, value]) =>
-    [value ?? []].flat().map((one) => [name, String(one)]),
-  );
-  return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs)}`;
 }

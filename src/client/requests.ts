@@ -1,4 +1,5 @@
 /** Address and authorization of requests. */
+import { defined } from "../shared/defined.ts";
 import { wrongInput } from "./errors.ts";
 
 /**
@@ -36,4 +37,12 @@ export function apiUrl(baseUrl: string | undefined, path: string): string {
 /** Encodes segments and joins them to a path. */
 export function pathOf(...segments: string[]): string {
   return segments.map(encodeURIComponent).join("/");
+}
+
+/** Returns parameters as a query. It leaves out absent parameters. A list gives one parameter per item. */
+export function queryOf(parameters: Record<string, string | number | string[] | undefined>): string {
+  const pairs = Object.entries(defined(parameters)).flatMap(([name, value]) =>
+    [value ?? []].flat().map((one) => [name, String(one)]),
+  );
+  return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs)}`;
 }

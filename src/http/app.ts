@@ -19,6 +19,9 @@ import { notFound } from "./base/respond.ts";
 import { withSecurityHeaders } from "./base/security-headers.ts";
 import { seeded, untilDone } from "./base/seeding.ts";
 import { senderOf } from "./base/sender.ts";
+import { addMetadata } from "./mcp/metadata.ts";
+import type { McpServing } from "./mcp/options.ts";
+import { addMcp } from "./mcp/route.ts";
 import { openAiErrors } from "./openai/errors.ts";
 import { isList } from "./openapi/operation.ts";
 import { addRoutes } from "./openapi/route.ts";
@@ -38,6 +41,9 @@ export interface HttpPorts<Env extends object> {
   rateLimiter?(env: Env): PlatformLimiter | undefined;
   /** Absent = only pages of the server's own origin may use the API. */
   cors?: CorsOptions;
+  mcp?: McpServing<Env>;
+  /** Returns the addresses of the servers that issue tokens. */
+  issuers?(env: Env): readonly string[];
 }
 
 /** The `fetch` handler of a Worker. */
@@ -92,6 +98,8 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   addRoutes(app, deferredRoutes);
   webhookRoutes(app, countSender);
   app.use("/v1/*", openAiErrors);
+  // SAFETY: as above.
+  addMetadata(app, (env) => ports.issuers?.(env as Env) ?? []);
   app.use(async (context, next) => {
     // SAFETY: as above.
     const env = context.env as Env;
@@ -109,8 +117,12 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   app.post("/api/runs", seeded);
   app.post("/api/triggers", seeded);
   app.use("/v1/*", seeded);
+  app.use("/mcp", seeded);
+  app.use("/api/projects/*", seeded);
+  app.use("/git/*", seeded);
   refuseUnknownParameters(app);
   addRoutes(app, AUTHENTICATED_ROUTES);
+  if (ports.mcp !== undefined) addMcp(app, ports.mcp);
   refuseOtherMethods(app);
   return app;
 }

@@ -11,6 +11,7 @@ import type { ApiOperation } from "./openapi/operation.ts";
 import type { Route } from "./openapi/route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { approvalRoutes } from "./routes/approvals.ts";
+import { artifactRoutes } from "./routes/artifacts.ts";
 import { attachmentRoutes } from "./routes/attachments.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { conversationListRoutes } from "./routes/conversation-lists.ts";
@@ -19,12 +20,14 @@ import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { deferredRoutes } from "./routes/deferred.ts";
 import { eventLogRoutes } from "./routes/event-log.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { gitRoutes } from "./routes/git.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
 import { listRoutes } from "./routes/lists.ts";
 import { meRoutes } from "./routes/me.ts";
 import { memoryRoutes } from "./routes/memories.ts";
 import { participantRoutes } from "./routes/participants.ts";
+import { projectRoutes } from "./routes/projects.ts";
 import { recordRoutes } from "./routes/record.ts";
 import { replayRoutes } from "./routes/replays.ts";
 import { runRoutes } from "./routes/runs.ts";
@@ -35,16 +38,21 @@ import { triggerRoutes } from "./routes/triggers.ts";
 import { turnListRoutes } from "./routes/turn-list.ts";
 import { turnRoutes } from "./routes/turns.ts";
 import { webhookOperations } from "./routes/webhooks.ts";
+import { workspaceRoutes } from "./routes/workspaces.ts";
 
 export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...agentRoutes,
   ...memoryRoutes,
   ...libraryRoutes,
+  ...projectRoutes,
+  ...gitRoutes,
+  ...artifactRoutes,
   ...conversationListRoutes,
   ...conversationRoutes,
   ...recordRoutes,
   ...participantRoutes,
   ...attachmentRoutes,
+  ...workspaceRoutes,
   ...turnRoutes,
   ...traceRoutes,
   ...replayRoutes,

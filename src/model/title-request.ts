@@ -6,6 +6,9 @@ import type { ModelContext } from "./context.ts";
 /** Characters of a title by a model. */
 export const MAX_MODEL_TITLE = 60;
 
+/** Output tokens of a title, with the thoughts of its model. */
+export const MAX_TITLE_TOKENS = 2_048;
+
 /** Characters of a message and of an answer that the request quotes. */
 const MAX_QUOTED = 2_000;
 

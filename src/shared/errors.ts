@@ -49,6 +49,8 @@ export interface ErrorData {
   errors?: InputIssue[];
   /** A retry may succeed after this many milliseconds. */
   retryAfter?: number;
+  /** The id of the rule that denied the call of a tool. */
+  rule?: string;
 }
 
 interface ErrorOptions {
@@ -56,6 +58,8 @@ interface ErrorOptions {
   errors?: InputIssue[];
   /** A retry may succeed after this many milliseconds. */
   retryAfter?: number;
+  /** The id of the rule that denied the call of a tool. */
+  rule?: string;
   cause?: unknown;
 }
 
@@ -77,12 +81,12 @@ export class DramatisError extends Error {
   }
 
   toData(): ErrorData {
-    const { errors, retryAfter } = this.options;
+    const { errors, retryAfter, rule } = this.options;
     return {
       code: this.code,
       message: this.message,
       retriable: this.retriable,
-      ...defined({ errors, retryAfter }),
+      ...defined({ errors, retryAfter, rule }),
     };
   }
 }
@@ -122,10 +126,10 @@ export function asDone(body: () => void | Promise<void>): Promise<Result<null>> 
 /** Returns the value of a result, or throws its error. */
 export function unwrap<Value>(result: Result<Value>): Value {
   if (result.ok) return result.value;
-  const { code, message, retriable, errors, retryAfter } = result.error;
+  const { code, message, retriable, errors, retryAfter, rule } = result.error;
   throw new DramatisError(isErrorCode(code) ? code : "INTERNAL_ERROR", message, {
     retriable,
-    ...defined({ errors, retryAfter }),
+    ...defined({ errors, retryAfter, rule }),
   });
 }
 

@@ -47,10 +47,20 @@ export function isTenantName(value: string): boolean {
 /** `library/id`, `library/id@version`, or the same as an object. Without a version it resolves to the latest one. */
 export type DefinitionReference = string | { library: string; id: string; version?: number };
 
+/** The workspace of a conversation or a run, as its caller chose it. */
+export interface WorkspaceLink {
+  /** The id of the workspace. Absent: it has a workspace of its own. */
+  id?: string;
+  /** The id of another workspace. The workspace begins at its branch. Absent: it begins at the default branch. */
+  from?: string;
+}
+
 /** The members of every call's origin. */
 interface CallOrigin extends CallTrail {
   tenant: string;
   projectId: string;
+  /** Absent: its own workspace, which begins at the default branch. */
+  workspace?: WorkspaceLink;
 }
 
 /** The origin of a call that a turn of a conversation makes. */

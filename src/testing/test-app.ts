@@ -2,11 +2,15 @@
  * A test app: the agents, tools and workflows of an application in plain Node.
  *
  * TESTAPP-1  `send` delivers a message once, also after crashes. It returns when the turn has ended, or waits for people.
+ * TESTAPP-3  Files of repositories and artifacts are in memory, and survive crashes.
  * TESTAPP-2  Time passes only by work, as pauses between attempts, and by `clock.advance`.
  */
+
+import { workspaceIn } from "../agents/conversation/core/state.ts";
 import { waitingCalls } from "../agents/conversation/core/waiting-calls.ts";
 import { isOver } from "../agents/coordinator/core/state.ts";
 import { runView, waitingGates } from "../agents/coordinator/reads/run-views.ts";
+import type { AnsweredBy } from "../protocol/approval.ts";
 import type { Budget } from "../protocol/budget.ts";
 import type { TurnOrder, TurnView } from "../protocol/conversation-schemas.ts";
 import { stemOf, turnId } from "../protocol/ids.ts";
@@ -50,6 +54,8 @@ export interface PendingApproval {
   input: JsonValue;
   conversationId?: string;
   runId?: string;
+  /** The rule of the policy that asked; absent if the tool always asks. */
+  policy?: AnsweredBy["policy"];
 }
 
 /** The clock of a test app. */
@@ -184,9 +190,9 @@ export class TestApp {
     );
     return [...calls, ...gates].map(({ approval }): PendingApproval => {
       const { kind, operationId, input = {} } = approval;
-      return approval.kind === "tool"
-        ? { kind, operationId, input, name: approval.name, conversationId: approval.conversationId }
-        : { kind, operationId, input, runId: approval.runId };
+      if (approval.kind === "gate") return { kind, operationId, input, runId: approval.runId };
+      const { name, conversationId, policy } = approval;
+      return { kind, operationId, input, name, conversationId, ...defined({ policy }) };
     });
   }
 
@@ -239,6 +245,19 @@ export class TestApp {
       const { runtime, queries } = this.#world.conversation(conversationId).awake();
       return queries.recording(runtime.state, id, {});
     });
+  }
+
+  /**
+   * Returns a file of a conversation, with uncommitted changes; `null` without the file. Default of `repo`: the first repository.
+   * @example expect(await app.file(turn, "src/sum.ts")).toContain("a + b");
+   */
+  async file(
+    { conversationId }: Pick<TestTurn, "conversationId">,
+    path: string,
+    repo?: string,
+  ): Promise<string | null> {
+    const { record } = this.#read(() => this.#world.conversation(conversationId).awake().runtime.state);
+    return this.#world.files.read(workspaceIn(record).id, record.projectId, path, repo);
   }
 
   /** Closes the databases of the app. */

@@ -18,7 +18,6 @@ import {
   returned,
 } from "../../src/agents/conversation/core/lease.ts";
 import { placeOf, planReturns } from "../../src/agents/conversation/core/planning/lease.ts";
-import type { BudgetLeased } from "../../src/agents/conversation/core/signals.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { defineLibrary } from "../../src/library/define/define.ts";
 import { type Amounts, addAmounts, isWithin, NOTHING, subtractAmounts } from "../../src/model/spending.ts";
@@ -339,14 +338,6 @@ describe("a conversation of an agent with a budget", () => {
   const leased = () => SteeredConversation.create(defineLibrary("empty", {}), {}, {}, { leased: true });
   const leaseIn = (room: SteeredConversation) => room.runtime.state.leases?.tester ?? NEW_LEASE;
 
-  /** Gives a conversation the agent's answer to its newest request. */
-  function answer(room: SteeredConversation, given: BudgetLeased["answer"]): Promise<void> {
-    const { seq } = leaseIn(room);
-    const unit = room.runtime.begin();
-    unit.stage([{ type: "conversation.budget.leased", agentId: "tester", seq, answer: given }]);
-    return unit.release();
-  }
-
   test("LEASE-8 a call waits for its agent: a crash during the wait charges no amount, and the answer continues the call", async () => {
     const before = await leased();
     const id = await before.say("Hello");
@@ -355,7 +346,7 @@ describe("a conversation of an agent with a budget", () => {
     expect(before.runtime.dueIn).toBeLessThan(10_000);
     const room = await before.restarted();
     expect([room.untaken, room.runtime.state.spent]).toEqual([0, NOTHING]);
-    await answer(room, much);
+    await room.answerLease(much);
     (await room.request()).answer("Hello!");
     await room.until(({ type }) => type === "turn.completed");
     expect(room.turn(id)).toMatchObject({ answer: "Hello!", spent: { tokens: 110, modelCalls: 1 } });
@@ -366,12 +357,12 @@ describe("a conversation of an agent with a budget", () => {
   test("LEASE-8 a call fails if its agent cannot be reached, or if it is stopped while it waits", async () => {
     const room = await leased();
     const first = await room.say("Hello");
-    await answer(room, away);
+    await room.answerLease(away);
     expect(room.turn(first).error).toMatchObject({ code: "UNAVAILABLE", retriable: true });
     const second = await room.say("Hello?");
     await room.stop(second);
     expect(room.turn(second)).toMatchObject({ error: { code: "CANCELLED" }, spent: { modelCalls: 0 } });
-    await answer(room, much);
+    await room.answerLease(much);
     expect(room.untaken).toBe(0);
     expect(leaseIn(room)).toMatchObject({ granted: NOTHING, spent: NOTHING });
   });
@@ -381,11 +372,12 @@ describe("a conversation of an agent with a budget", () => {
     const ids = [await room.say("A"), await room.say("B"), await room.say("C")];
     expect(leaseIn(room).seq).toBe(1);
     const two = { granted: { ...much.granted, modelCalls: 2 } };
-    await answer(room, two);
+    await room.answerLease(two);
     const requests = [await room.request(), await room.request()];
     expect(room.untaken).toBe(0);
     const excess = { scope: "agent", limit: "modelCalls", allowed: 2, used: 2, needed: 1 } as const;
-    for (let n = 0; n < 2 && leaseIn(room).asked !== undefined; n++) await answer(room, { ...two, excess });
+    for (let n = 0; n < 2 && leaseIn(room).asked !== undefined; n++)
+      await room.answerLease({ ...two, excess });
     expect(ids.map((id) => room.turn(id).error?.code)).toEqual([undefined, undefined, "BUDGET_EXCEEDED"]);
     for (const request of requests) request.answer("Done.");
     for (const id of ids.slice(0, 2)) {

@@ -9,8 +9,9 @@ import type { Cli } from "../../src/cli/command.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { DOCTOR_COMMANDS } from "../../src/cli/doctor.ts";
 import { EVAL_COMMANDS } from "../../src/cli/evals.ts";
-import { CommandFailure } from "../../src/cli/failure.ts";
+import { CommandFailure, requestFailure } from "../../src/cli/failure.ts";
 import { AnswerPrinter, frameLine } from "../../src/cli/frames.ts";
+import { INSPECT_COMMANDS } from "../../src/cli/inspect.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { expiryOf, serverUrl, tokenOf, withoutToken } from "../../src/cli/settings.ts";
 import {
@@ -26,6 +27,7 @@ import {
   table,
 } from "../../src/cli/text.ts";
 import { waterfall } from "../../src/cli/waterfall.ts";
+import { DramatisClientError } from "../../src/client/errors.ts";
 import { parseFrame } from "../../src/protocol/frames.ts";
 import type { SpanView } from "../../src/protocol/trace.ts";
 import { VERSION } from "../../src/shared/version.ts";
@@ -314,6 +316,39 @@ test("G23 A70 a list of turns has the agent and the message, and tells failed, s
     expect.stringMatching(/ stopped .*Where is my refund\?/),
     expect.stringMatching(/completed, 1 failed tool call {2}Where is my refund\?/),
   ]);
+});
+
+test("G23 the summary of a turn names missing prices, attempts of model calls, and the turn that replaced it", async () => {
+  const turn = {
+    ...{ id: "turn_1", conversationId: ID, agentId: "assistant", status: "failed", moves: [], cost: null },
+    ...{ caller: { type: "user", userId: "ada" }, createdAt: "2026-03-01T10:00:00.000Z", latencyMs: 3200 },
+    ...{ error: { code: "MODEL_FAILED", message: "It is overloaded.", retriable: true }, input: "Hello" },
+    spent: { usd: 0, tokens: 1220, modelCalls: 4, toolCalls: 1 },
+  };
+  const summary = async (members: object) => {
+    const turns = { get: async () => ({ ...turn, ...members }), trace: async () => ({ spans: [] }) };
+    // SAFETY: the command uses these members only.
+    const cli = { client: { turns }, width: Number.POSITIVE_INFINITY } as unknown as Cli;
+    return (await INSPECT_COMMANDS[0]?.run(cli, [ID, "turn_1"], {}))?.text;
+  };
+  const open = await summary({});
+  expect(open).toMatch(/^cost +no prices, 1220 tokens, 4 model attempts, 1 tool call$/m);
+  expect(open).toMatch(/^retry +may succeed later$/m);
+  const replaced = await summary({ replacedBy: "turn_2", cost: 0 });
+  expect(replaced).toMatch(/^replaced by +turn_2$/m);
+  expect(replaced).toMatch(/^cost +\$0\.00, /m);
+  expect(replaced).not.toMatch(/^retry/m);
+});
+
+test("G23 a refusal that no role can lift does not advise to look at roles", () => {
+  const line = (detail: string) =>
+    requestFailure(
+      new DramatisClientError({ code: "FORBIDDEN", detail, status: 403 }),
+      "http://localhost:8787",
+    );
+  const own = "Only the author of a message may replace its turn. Send a message of your own.";
+  expect(line(own)).toBe(`FORBIDDEN: ${own}`);
+  expect(line("Only operators may read this.")).toContain("dramatis doctor");
 });
 
 const OPERATIONS = operationsOf({

@@ -131,6 +131,98 @@ describe("requests", () => {
       "POST /api/agents/guide/memories",
       { content: "A fact." },
     ],
+    ["projects.list", (client) => client.projects.list({ limit: 5 }), "GET /api/projects?limit=5", undefined],
+    ["projects.get", (client) => client.projects.get("shop"), "GET /api/projects/shop", undefined],
+    [
+      "projects.create",
+      (client) => client.projects.create({ id: "shop", repositories: [{ id: "web" }] }),
+      "POST /api/projects",
+      { id: "shop", repositories: [{ id: "web" }] },
+    ],
+    [
+      "workspaces.get",
+      (client) => client.workspaces.get({ run: "run_1" }),
+      "GET /api/runs/run_1/workspace",
+      undefined,
+    ],
+    [
+      "workspaces.files",
+      (client) => client.workspaces.files({ conversation: "conv_1" }, { path: "src" }),
+      "GET /api/conversations/conv_1/workspace/files?path=src",
+      undefined,
+    ],
+    [
+      "workspaces.file",
+      (client) => client.workspaces.file({ run: "run_1" }, "a b.ts", { repo: "web", lines: 9 }),
+      "GET /api/runs/run_1/workspace/file?path=a+b.ts&repo=web&lines=9",
+      undefined,
+    ],
+    [
+      "workspaces.diff",
+      (client) => client.workspaces.diff({ run: "run_1" }, { against: "base" }),
+      "GET /api/runs/run_1/workspace/diff?against=base",
+      undefined,
+    ],
+    [
+      "workspaces.commits",
+      (client) => client.workspaces.commits({ run: "run_1" }, { limit: 3 }),
+      "GET /api/runs/run_1/workspace/commits?limit=3",
+      undefined,
+    ],
+    [
+      "projects.addRepository",
+      (client) => client.projects.addRepository("shop", { id: "web", defaultBranch: "trunk" }),
+      "POST /api/projects/shop/repos",
+      { id: "web", defaultBranch: "trunk" },
+    ],
+    [
+      "projects.branches",
+      (client) => client.projects.branches("a b", "web"),
+      "GET /api/projects/a%20b/repos/web/branches",
+      undefined,
+    ],
+    [
+      "projects.writeFiles",
+      (client) => client.projects.writeFiles("shop", "web", { files: { "a.md": "A", "b.md": null } }),
+      "PUT /api/projects/shop/repos/web/files",
+      { files: { "a.md": "A", "b.md": null } },
+    ],
+    [
+      "workspaces.commit",
+      (client) => client.workspaces.commit("conv_1", "Fix it", { repo: "web" }),
+      "POST /api/conversations/conv_1/workspace/commit",
+      { message: "Fix it", repo: "web" },
+    ],
+    [
+      "workspaces.merge",
+      (client) => client.workspaces.merge("conv_1", { strategy: "rebase" }),
+      "POST /api/conversations/conv_1/workspace/merge",
+      { strategy: "rebase" },
+    ],
+    [
+      "artifacts.list",
+      (client) => client.artifacts.list("shop", { limit: 5, path: "notes", type: "note", cursor: "a/b.md" }),
+      "GET /api/projects/shop/artifacts?limit=5&cursor=a%2Fb.md&path=notes&type=note",
+      undefined,
+    ],
+    [
+      "artifacts.search",
+      (client) => client.artifacts.search("shop", "who pays?", { limit: 3 }),
+      "GET /api/projects/shop/artifacts?limit=3&q=who+pays%3F",
+      undefined,
+    ],
+    [
+      "artifacts.get",
+      (client) => client.artifacts.get("shop", "a b/c.md", { version: "0f" }),
+      "GET /api/projects/shop/artifact?path=a+b%2Fc.md&version=0f",
+      undefined,
+    ],
+    [
+      "artifacts.write",
+      (client) => client.artifacts.write("shop", "c.md", { content: "# C", ifVersion: "0f" }),
+      "PUT /api/projects/shop/artifact?path=c.md",
+      { content: "# C", ifVersion: "0f" },
+    ],
     [
       "memories.update",
       (client) => client.memories.update("guide", "mem_1", { speaker: null, ifVersion: 2 }),
@@ -241,10 +333,31 @@ describe("requests", () => {
     expect(await client.memories.writeAll("guide", [{ content: "A fact." }])).toEqual([memory]);
     answer = (response) => response.writeHead(204).end();
     expect(await client.memories.delete("guide", "mem_1")).toBeUndefined();
+    expect(await client.artifacts.delete("shop", "c.md", { ifVersion: "0f" })).toBeUndefined();
+    await client.projects.deleteRepository("shop", "web");
+    await client.projects.delete("shop");
     expect(received.map(({ method, url, body }) => `${method} ${url} ${body}`)).toEqual([
       'POST /api/agents/guide/memories {"memories":[{"content":"A fact."}]}',
       "DELETE /api/agents/guide/memories/mem_1 ",
+      "DELETE /api/projects/shop/artifact?path=c.md&ifVersion=0f ",
+      "DELETE /api/projects/shop/repos/web ",
+      "DELETE /api/projects/shop ",
     ]);
+  });
+
+  it("sends and returns the bundles of repositories", async () => {
+    const client = createClient({ baseUrl });
+    const branches = [{ name: "main", oid: "0f" }];
+    answer = json(200, { branches });
+    expect(await client.projects.importBundle("shop", "web", new Blob(["bundle"]))).toEqual({ branches });
+    expect(received[0]).toMatchObject({
+      ...{ method: "PUT", url: "/api/projects/shop/repos/web/bundle", body: "bundle" },
+      headers: { "content-type": "application/octet-stream" },
+    });
+    answer = (response) => response.writeHead(200).end("exported");
+    const stream = await client.projects.exportBundle("shop", "web");
+    expect(await new Response(stream).text()).toBe("exported");
+    expect(received[1]).toMatchObject({ method: "GET", url: "/api/projects/shop/repos/web/bundle" });
   });
 
   it("requests the token at each request, and sends no header without a token", async () => {

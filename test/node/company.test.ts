@@ -338,7 +338,7 @@ describe("the bound", () => {
       }),
       { numRuns: 25 },
     );
-  }, 60_000);
+  }, 180_000);
 });
 
 /** Answers the next request that was not aborted. */

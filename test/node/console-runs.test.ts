@@ -1,6 +1,7 @@
 /** The console's pure parts for runs: the state of each node in a journal, and the graph of a workflow. */
 import { describe, expect, it } from "vitest";
 import { NODE_HEIGHT, NODE_WIDTH, placesOf } from "../../app/src/runs/graph-layout.ts";
+import { runChoice, runsPath } from "../../app/src/runs/run-filter.ts";
 import { RunLog } from "../../app/src/runs/run-log.ts";
 import { countsText, nodeState, tokenLasted, workflowName } from "../../app/src/runs/run-texts.ts";
 import { kindOf, readingOrder, transitionText } from "../../app/src/runs/workflow-graph.ts";
@@ -23,6 +24,13 @@ const at = (token: number, type: RunEntryView["type"], data?: RunEntryView["data
   ...(data === undefined ? {} : { data }),
 });
 const error = { code: "TIMEOUT", message: "Too late." };
+
+it("the address of the list of runs keeps its filters", () => {
+  expect(runsPath({ status: "", text: "" })).toBe("/runs");
+  const choice = { status: "timed_out", text: "of Änne & co" } as const;
+  expect(runChoice(runsPath(choice).replace("/runs", ""))).toEqual(choice);
+  expect(runChoice("?status=toString&text=a&other=b")).toEqual({ status: "", text: "a" });
+});
 
 describe("the log of a run", () => {
   it("has each visit with its input, output, attempts, failures and times", () => {

@@ -52,6 +52,10 @@ beforeEach(() => {
   vi.stubGlobal(
     "BroadcastChannel",
     class {
+      onmessage?: (event: { data: unknown }) => void;
+      constructor() {
+        ears.set("another tab that entered", () => this.onmessage?.({ data: { type: "entered" } }));
+      }
       postMessage() {}
       close() {}
     },
@@ -99,7 +103,7 @@ async function adaByCookie() {
 }
 
 describe("SIGNIN-5 the session", () => {
-  it.each(["focus", "visibilitychange"])(
+  it.each(["focus", "visibilitychange", "another tab that entered"])(
     "SIGNIN-5 notices another user of a login without tokens on %s",
     async (type) => {
       const { session, login } = await adaByCookie();

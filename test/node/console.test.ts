@@ -17,7 +17,14 @@ import {
   timeInList,
   titleFrom,
 } from "../../app/src/format.ts";
-import { choiceOf, filterOf, lastNight, searchOf } from "../../app/src/inspector/turn-filter.ts";
+import { plainSnippet } from "../../app/src/inspector/plain-snippet.ts";
+import {
+  choiceOf,
+  filterOf,
+  lastNight,
+  messageSearchOf,
+  searchOf,
+} from "../../app/src/inspector/turn-filter.ts";
 import { conversationPath, newPath, routeOf, runPath, TURN_VIEWS, turnPath } from "../../app/src/route.ts";
 import {
   replacedTurns,
@@ -54,12 +61,22 @@ describe("addresses", () => {
     );
   });
 
-  it("G22 the address of the list of turns keeps its filters, and a time that is no time does not filter", () => {
+  it("G22 the address of the list of turns keeps its filters, and a period counts from now", () => {
     const night = lastNight(new Date(2026, 4, 2, 8));
     expect(choiceOf(searchOf(night))).toEqual(night);
     const since = new Date(2026, 4, 1, 18).toISOString();
-    expect(filterOf(night)).toEqual({ status: "failed", since });
-    expect(filterOf(choiceOf("?status=broken&until=soon&tool=shop/stock"))).toEqual({ tool: "shop/stock" });
+    const now = new Date(2026, 4, 2, 8);
+    const read = (search: string) => filterOf(choiceOf(search), now);
+    expect(filterOf(night, now)).toEqual({ status: "failed", since });
+    expect(read("?status=broken&last=1y&until=2026-05&tool=shop/stock")).toEqual({
+      tool: "shop/stock",
+      until: "2026-05",
+    });
+    expect(read("?since=2026-05-03&until=soon")).toEqual({ since: "2026-05-03", until: "soon" });
+    const hoursAgo = (hours: number) => new Date(now.getTime() - hours * 3_600_000).toISOString();
+    expect(read("?last=24h&status=failed")).toEqual({ status: "failed", since: hoursAgo(24) });
+    const search = messageSearchOf(choiceOf("?text=lamps&last=7d&role=agent"), now);
+    expect(search).toEqual({ q: "lamps", role: "agent", since: hoursAgo(168) });
     expect(routeOf(`/turns${searchOf(night)}`)).toEqual({ page: "turns", search: searchOf(night) });
     expect(routeOf("/turns")).toEqual({ page: "turns" });
   });
@@ -89,6 +106,43 @@ describe("addresses", () => {
     "//runs",
   ])("%s has no page", (path) => {
     expect(routeOf(path)).toEqual({ page: "missing", path });
+  });
+});
+
+describe("snippets of messages", () => {
+  const words = fc.array(
+    fc.constantFrom(
+      "refund",
+      "**",
+      "`",
+      "# ",
+      "[a](b)",
+      " ",
+      "\n",
+      "- ",
+      "```ts",
+      "x",
+      "__refund__",
+      "(",
+      "](",
+    ),
+    { maxLength: 12 },
+  );
+  it("SNIPPET-1 keeps each found word and its mark, and leaves out the signs of Markdown", () => {
+    fc.assert(
+      fc.property(words, (parts) => {
+        const snippet = parts.join("");
+        const marks = [...snippet.matchAll(/refund/g)].map(({ index }) => [index, index + 6]);
+        const plain = plainSnippet({ snippet, marks });
+        expect(plain.marks).toHaveLength(marks.length);
+        for (const [from, to] of plain.marks) expect(plain.snippet.slice(from, to)).toBe("refund");
+      }),
+    );
+    const snippet = "…## **Refund** of `A1`\n- see [the rules](https://example.com/a) and 2 * 3";
+    expect(plainSnippet({ snippet, marks: [[6, 12]] })).toEqual({
+      snippet: "…Refund of A1\nsee the rules and 2 * 3",
+      marks: [[1, 7]],
+    });
   });
 });
 

@@ -171,6 +171,16 @@ describe("I7 AGENTCODE-2: settings", () => {
     expect(agentNamed("guide").definition.memory).toBeUndefined();
   });
 
+  it("I7 `projectIds` are the projects of the agent", () => {
+    const agent = defineAgent({ id: "one", instructions: "Help.", projectIds: ["shop"] });
+    expect(collectAgents({ agents: [agent] }).agents).toEqual([
+      { id: "one", persona: "app/one", projectIds: ["shop"] },
+    ]);
+    expect(() => defineAgent({ id: "one", instructions: "Help.", projectIds: ["../shop"] })).toThrow(
+      "/projectIds/0",
+    );
+  });
+
   it("I7 `model` is a provider with its model, or a profile", () => {
     const profile = { provider: "workers-ai", modelId: "@cf/meta/llama" } as const;
     expect(agentNamed("guide", { model: "cloudflare/@cf/meta/llama" }).modelProfile).toEqual({

@@ -172,6 +172,7 @@ describe("a call", () => {
           deadline: NOW + 600_000,
           correlationId: expect.any(String),
           traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/),
+          workspace: { from: "conv-conv_test" },
         },
       },
     ]);
@@ -692,7 +693,7 @@ describe("the budget of a call", () => {
     expect(turn?.error).toMatchObject({
       code: "BUDGET_EXCEEDED",
       message: expect.stringMatching(
-        /^The budget of this call, a share of its caller's remaining budget, is 5 tokens: .*Call fewer agents at once/,
+        /^The budget of this call, a share of its caller's remaining budget, is 5 tokens\. .*Call fewer agents at once/,
       ),
     });
   });

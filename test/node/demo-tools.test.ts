@@ -25,6 +25,8 @@ function contextOf(operationId: string, state: ToolState, now = NOW): ToolContex
     memory: noMemory({
       context: { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" },
     }),
+    workspace: { perform: noHandles },
+    artifacts: { perform: noHandles },
     now: () => now,
     defer: noHandles,
     progress() {},

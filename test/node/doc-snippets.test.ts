@@ -63,7 +63,7 @@ describe("the commands of the pages", () => {
   });
 
   /** Programs that this repository does not have. */
-  const FOREIGN = new Set("cd date echo find jq openssl printf read rm sed".split(" "));
+  const FOREIGN = new Set("cd date echo find git jq openssl printf read rm sed".split(" "));
 
   const scripts: Readonly<Record<string, string>> = {
     ...JSON.parse(textOf("package.json")).scripts,

@@ -17,7 +17,7 @@ const capabilities = capabilitiesPage(root);
 const RULE = /\b[A-Z]{2,}(?:-[A-Z]+)*-\d+\b/g;
 
 /** Names of standards that look like numbers of rules. */
-const NOT_RULES = new Set(["SHA-256", "UTF-8", "UTF-16"]);
+const NOT_RULES = new Set(["CRC-32", "SHA-1", "SHA-256", "UTF-8", "UTF-16"]);
 
 const listed = new Set(spec.match(/(?<=^- \*\*)[A-Z-]+-\d+/gm));
 

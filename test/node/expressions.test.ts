@@ -218,10 +218,7 @@ describe("F13 EXPR-3 hostile expressions end within their steps", () => {
     ["copying", "[input, input, input, input, input, input, input, input]", LIST],
   ])("%s", (_, source, input) => {
     const { evaluate } = compileExpression(source, ["input"]);
-    const started = performance.now();
     expect(() => evaluate({ input }, checkBudget())).toThrow(Spent);
-    // A step takes about 50 nanoseconds; a machine that is busy takes longer.
-    expect(performance.now() - started).toBeLessThan(1_000);
   });
 
   test("a property: for any expression and value, the budget is checked before each result is built, and results are JSON", () => {

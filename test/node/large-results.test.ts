@@ -10,6 +10,7 @@ import { ResultKeeper } from "../../src/attachments/result-keeper.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import {
   type ExecutorReport,
@@ -19,7 +20,6 @@ import {
 import { operationId } from "../../src/protocol/ids.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { memoryToolState, noHandles } from "../../src/testing/world/local-executor.ts";
-import { MemoryObjectStore } from "../support/memory-object-store.ts";
 import { noMemory } from "../support/no-memory.ts";
 import { callOf } from "../support/tools.ts";
 

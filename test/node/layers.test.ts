@@ -96,6 +96,8 @@ const BROKEN: readonly Break[] = [
   ["coordinator-reads", "agents/coordinator/reads/run-views.ts", "agents/coordinator/inbound/start-run.ts"],
   ["coordinator-inbound", "agents/coordinator/inbound/start-run.ts", "agents/coordinator/effects/run.ts"],
   ["trigger-core", "agents/trigger/core/firing.ts", "agents/trigger/runtime.ts"],
+  ["workspace-core", "agents/workspace/core/diff.ts", "agents/workspace/workspace.ts"],
+  ["workspace-shell", "agents/workspace/shell/shell.ts", "agents/workspace/workspace.ts"],
   ["trigger-effects", "agents/trigger/effects/start.ts", "agents/trigger/store/trigger-store.ts"],
   ["trigger-store", "agents/trigger/store/trigger-store.ts", "agents/trigger/inbound/requests.ts"],
   ["trigger-inbound", "agents/trigger/inbound/requests.ts", "agents/trigger/effects/start.ts"],

@@ -13,6 +13,7 @@ import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import { allowAll } from "../../src/policy/gate.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
@@ -21,7 +22,6 @@ import type { Content } from "../../src/shared/content.ts";
 import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { noMail } from "../../src/testing/world/no-mail.ts";
 import { textPayloads } from "../support/chat-replies.ts";
-import { MemoryObjectStore } from "../support/memory-object-store.ts";
 import { messageOfAda, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const MIB = 1024 * 1024;

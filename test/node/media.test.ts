@@ -14,8 +14,8 @@ import { addressIssue, mediaTypeOf } from "../../src/attachments/attachment.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
-import { MemoryObjectStore } from "../support/memory-object-store.ts";
 import { objectStoreContract } from "../support/object-store-contract.ts";
 
 const MINE = { tenant: "acme", conversationId: "conv_01JD0000000000000000000000" };

@@ -10,12 +10,12 @@ import { defineLibrary } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
 import { ModelEmbedder } from "../../src/memory/embedders/model-embedder.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { systemIds } from "../../src/ports/system.ts";
 import { LateVectors } from "../support/late-vectors.ts";
-import { MemoryObjectStore } from "../support/memory-object-store.ts";
 import { EDITOR, WRITER } from "../support/memory-world.ts";
 import { DAY, HOUR, UpkeepWorld } from "../support/upkeep-world.ts";
 

@@ -82,6 +82,8 @@ function noted() {
       signal: new AbortController().signal,
       context: CONTEXT,
       memory,
+      workspace: { perform: () => Promise.reject(new Error("Not asked.")) },
+      artifacts: { perform: () => Promise.reject(new Error("Not asked.")) },
       state: { get: async () => null, put: async () => undefined, list: async () => [] },
       now: () => 0,
       defer: () => Promise.reject(new Error("Not asked.")),

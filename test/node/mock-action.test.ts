@@ -154,9 +154,7 @@ describe("MOCK-4 F13 values are bounded", () => {
       /more than 10000 parts/,
     ],
   ])("%s", (_, schema, message) => {
-    const started = performance.now();
     expect(() => mockValue({ schema })).toThrow(message);
-    expect(performance.now() - started).toBeLessThan(2_000);
   });
 
   test("many optional members that hold themselves are left out", () => {

@@ -113,6 +113,49 @@ describe("rule 1: !tool", () => {
   });
 });
 
+describe("rule 17: a developer mends a function", () => {
+  const given = { tools: ["repo_search", "repo_edit", "repo_commit"] };
+  const found = (path: string, ...lines: string[]) => ({
+    matches: lines.map((text, index) => ({ path, line: index + 1, text })),
+  });
+  const tests = found(
+    "sum.test.js",
+    "equal(sum(2, 3), 5);",
+    "equal(other(1, 1), 9);",
+    "equal(sum(-1, 1), 0);",
+  );
+
+  async function replyAfter(...results: unknown[]) {
+    let messages = [user("Please fix the failing test.")];
+    for (const result of results) messages = answered(messages, await replyTo(messages, given), [result]);
+    const { toolCalls, text } = await replyTo(messages, given);
+    return toolCalls[0] ?? text;
+  }
+
+  test("searches, edits, commits and reports what the tests demand", async () => {
+    expect(await replyAfter()).toMatchObject({ name: "repo_search" });
+    expect(await replyAfter(tests)).toMatchObject({ name: "repo_search", arguments: { regex: true } });
+    const source = found("sum.js", "export const sum = (a, b) => a - b;");
+    expect(await replyAfter(tests, source)).toMatchObject({
+      name: "repo_edit",
+      arguments: { path: "sum.js", before: "a - b;", after: "a + b;" },
+    });
+    expect(await replyAfter(tests, source, { path: "sum.js" })).toMatchObject({ name: "repo_commit" });
+    expect(await replyAfter(tests, source, { path: "sum.js" }, { branch: "dramatis/conv-1" })).toMatch(
+      /^Offline model: I changed `a - b;` to `a \+ b;` in sum\.js.*dramatis\/conv-1/,
+    );
+  });
+
+  test("quotes results that it does not understand", async () => {
+    for (const results of [
+      [{ matches: [] }],
+      [tests, found("sum.js", "export const sum = (a, b) => a + b;")],
+      [found("x.js", "equal(f(2, 3), 50);"), found("f.js", "f = (a, b) => a - b;")],
+    ])
+      expect(await replyAfter(...results)).toMatch(/^Offline model: repo_search answered /);
+  });
+});
+
 describe("rule 2: !then and !loop", () => {
   test("!then makes the calls of the next reply after the results of the previous reply", async () => {
     const start = [user("!tool notes {}\n!then\n!tool dates {}\n!tool calculator {}")];

@@ -123,7 +123,7 @@ test("DELEGATE-11 DELEGATE-12 calls that were given up before they arrived keep 
   expect(Math.max(...waits), "five seconds of a call, and its grace").toBeLessThan(12_000);
   expect([mailbox.room().bytes, mailbox.deadLetters().items]).toEqual([8 * 1024 * 1024, []]);
   expect(world.log).toEqual([]);
-}, 60_000);
+}, 180_000);
 
 /** Loses the first attempts to deliver, as many of each type as given. */
 function losing(world: TreeWorld, lost: Partial<Record<string, number>>): TreeWorld {

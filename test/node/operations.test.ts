@@ -118,6 +118,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     ...{ compacted: unused, reportSideCall: unused },
     preview: () => preview,
     inlineBytes: () => MAX_OUTPUT_BYTES,
+    startMore: unused,
     report: (...outcomes) => {
       reported.push(outcomes);
       return store.isUp;

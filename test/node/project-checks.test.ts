@@ -43,7 +43,7 @@ interface Parts {
   [name: string]: unknown;
 }
 
-const CLASSES = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog"];
+const CLASSES = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog", "Workspace"];
 
 /** Changes the configuration of the sound project. */
 const configured = (change: (parts: Parts) => Parts) => (project: string) => {
@@ -159,13 +159,13 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
       migrations: [{ tag: "v1", new_sqlite_classes: CLASSES.slice(0, 4) }],
     })),
     "failed",
-    'Add { "tag": "v2", "new_sqlite_classes": ["EventLog"] } to "migrations", at the end.',
+    'Add { "tag": "v2", "new_sqlite_classes": ["EventLog", "Workspace"] } to "migrations", at the end.',
   ],
   [
     "a mistyped class in a migration",
     configured((parts) => ({
       ...parts,
-      migrations: [{ tag: "v1", new_sqlite_classes: [...CLASSES.slice(0, 4), "Eventlog"] }],
+      migrations: [{ tag: "v1", new_sqlite_classes: [...CLASSES.slice(0, 4), "Eventlog", "Workspace"] }],
     })),
     "failed",
     'wrangler.jsonc: "migrations" names "Eventlog", which src/worker.ts does not export. Did you mean "EventLog"?',
@@ -185,7 +185,7 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
       write(
         project,
         "src/worker.ts",
-        "export const { Conversation, Agent, Executor, Trigger, EventLog } = app;",
+        "export const { Conversation, Agent, Executor, Trigger, EventLog, Workspace } = app;",
       ),
     "failed",
     "src/worker.ts does not export Coordinator, which a migration names.",
@@ -231,7 +231,7 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
       },
     })),
     "failed",
-    'Add "/health", "/conversations/*", "/agents/*", "/v1/*", "/openapi.json" to "run_worker_first"',
+    'Add "/health", "/conversations/*", "/agents/*", "/v1/*", "/mcp", "/openapi.json" to "run_worker_first"',
   ],
   [
     "assets without a binding",

@@ -532,11 +532,11 @@ describe("responses", () => {
         ["a", "b", "d"],
         ["ab", "", "c"],
         ["a", "bc", ""],
-      ].map(([tenant = "", subject = "", key = ""]) => conversationOfKey(tenant, subject, key)),
+      ].map(([tenant = "", subject = "", key = ""]) => conversationOfKey("openai", tenant, subject, key)),
     );
     expect(new Set(ids).size).toBe(4);
     expect(ids[0]).toMatch(/^conv_[0-9A-HJKMNP-TV-Z]{26}$/);
-    expect(await conversationOfKey("a", "b", "c")).toBe(ids[0]);
+    expect(await conversationOfKey("openai", "a", "b", "c")).toBe(ids[0]);
   });
 });
 

@@ -187,3 +187,75 @@ test("A70 RECORDS-1 a noted change whose wake-up could not be armed is armed aga
   await clock.advance(1_000);
   expect([arms, copy.isBehind]).toEqual([2, true]);
 });
+
+test("A70 RECORDS-1 a commit arms the wake-up of the copies only if the actor wakes too late for them, and once", async () => {
+  const armed: number[] = [];
+  let isBehind = true;
+  const arm = async (milliseconds: number) => void armed.push(milliseconds);
+  const window = new CopiesWakeup(new VirtualClock(), { arm, disarm: () => undefined }, () => isBehind);
+  window.armInCommit(15_000);
+  expect(armed).toEqual([]);
+  window.armInCommit(15_001);
+  window.armInCommit(Number.POSITIVE_INFINITY);
+  expect(armed, "the first transaction may have rolled back").toEqual([15_000, 15_000]);
+  window.armAfterCommit(15_000);
+  window.armInCommit(Number.POSITIVE_INFINITY);
+  expect(armed, "the wake-up is armed").toHaveLength(3);
+  isBehind = false;
+  window.disarm();
+  window.armInCommit(Number.POSITIVE_INFINITY);
+  expect(armed).toHaveLength(4);
+});
+
+test("A70 RECORDS-1 PUB-3 a wake-up that could not be armed is armed again with its own pause, until the copy is published", async () => {
+  const clock = new VirtualClock();
+  let [armed, fails, isDown]: [number[], boolean, boolean] = [[], true, true];
+  const arm = async (milliseconds: number) => {
+    armed.push(milliseconds);
+    if (fails) throw new Error("There is no alarm.");
+  };
+  const window = new CopiesWakeup(clock, { arm, disarm: () => undefined }, () => copy.isBehind);
+  const put = async (_: boolean, __: unknown, upTo: number) => {
+    if (isDown) throw new Error("The log is down.");
+    return upTo + 1;
+  };
+  const journal = { forward: (from: number) => (from === 1 ? [{ seq: 1, at: 0, entries: [{}] }] : []) };
+  const runtime = { exists: true, dueIn: 60_000 as number | null, store: { journal } };
+  const copy = new JournalCopy<boolean>(
+    { clock, runtime },
+    { find: () => true, published: async () => 0, put },
+    window,
+  );
+  const taken = () => armed.splice(0);
+
+  copy.changed();
+  await clock.advance(1_000);
+  expect(taken(), "of a commit, and a second later").toEqual([15_000, 15_000]);
+  fails = false;
+  await clock.advance(1_000);
+  expect(taken()).toEqual([15_000]);
+  const pauses: number[] = [];
+  for (let wake = 0; wake < 3; wake++) {
+    window.fires();
+    fails = true;
+    expect(copy.wake(), "the actor works").toBeNull();
+    await settled();
+    fails = false;
+    await clock.advance(1_000);
+    const [first = 0, second] = taken();
+    expect(second).toBe(first);
+    pauses.push(first);
+    await clock.advance(first - 1_000);
+  }
+  expect(pauses, "the time since the commit, and 15 seconds").toEqual([17_000, 34_000, 68_000]);
+
+  window.fires();
+  fails = true;
+  copy.changed();
+  await settled();
+  isDown = false;
+  await copy.publish();
+  taken();
+  await clock.advance(1_000);
+  expect([copy.isBehind, taken()]).toEqual([false, []]);
+});

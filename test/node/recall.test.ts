@@ -1,6 +1,6 @@
 /** The memories of a cycle: the note, its place in requests, and the record in the turn. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { baseContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { archiveRecalled, renderRecalled } from "../../src/agents/conversation/core/recalled.ts";
@@ -8,15 +8,19 @@ import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/si
 import { beginCycles, step } from "../../src/agents/conversation/core/step.ts";
 import { taintOfTurn } from "../../src/agents/conversation/core/taints.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
-import type { Recalled } from "../../src/agents/conversation/core/turn.ts";
+import type { Recalled, Turn } from "../../src/agents/conversation/core/turn.ts";
+import { recallFor } from "../../src/agents/conversation/effects/recall.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { RECALLED } from "../../src/library/memory/shown-memory.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
+import { taintOfRequest } from "../../src/model/taint.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { systemClock } from "../../src/ports/system.ts";
 import type { Memory } from "../../src/protocol/memory-schemas.ts";
-import { messageOfAda, recordOf } from "../support/records.ts";
+import { defined } from "../../src/shared/defined.ts";
+import { messageOfAda, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const TIME = "2026-01-01T00:00:00.000Z";
 
@@ -118,6 +122,53 @@ describe("the note", () => {
       RECALLED_TEA.note,
       "What do I like?",
     ]);
+  });
+});
+
+describe("KNOWLEDGE-2 the note about artifacts", () => {
+  /** Reads the note for a turn. Timers expire at once. */
+  async function readNote(knowledge: () => Promise<string | undefined>, turnsBefore: Partial<Turn> = {}) {
+    const asked: unknown[] = [];
+    const { persona } = PLAIN_CHAIN;
+    const definition = { ...persona.definition, knowledge: { artifacts: ["decision"] } };
+    const record = recordOf({ ...PLAIN_CHAIN, persona: { ...persona, definition } });
+    const room = conversation();
+    room.send(messageOfAda("What did we decide?"));
+    const ports = {
+      clock: { ...systemClock, timer: (_: number, wake: () => void) => systemClock.timer(0, wake) },
+      agent: () => Promise.reject(new Error("Not asked.")),
+      knowledge: (...request: unknown[]) => {
+        asked.push(request);
+        return knowledge();
+      },
+    };
+    const turn = { ...room.turn(), ...turnsBefore };
+    const found = await recallFor(ports, record, turn, new AbortController().signal);
+    return { found, asked, record, turn };
+  }
+
+  test("is untrusted, precedes the message, and is asked for once in a cycle", async () => {
+    const { found, asked, record, turn } = await readNote(async () => "The artifacts.");
+    expect(asked).toEqual([[{ tenant: "test", project: "default" }, ["decision"]]]);
+    expect(found).toEqual({ recalled: { used: [], knowledge: "The artifacts." }, memories: [] });
+    const next = { ...turn, ...defined({ recalled: found?.recalled }) };
+    const { messages } = baseContext(record, [], next);
+    expect(messages.map(({ content }) => content)).toEqual(["The artifacts.", "What did we decide?"]);
+    expect(taintOfRequest(messages)).toEqual({ taint: ["document"] });
+    expect(taintOfTurn(next)).toEqual(["document"]);
+    const again = await readNote(async () => "Other.", defined({ recalled: found?.recalled }));
+    expect(again).toMatchObject({ found: undefined, asked: [] });
+  });
+
+  test.each([
+    ["fails", () => Promise.reject(new Error("The database is down."))],
+    ["does not answer", () => new Promise<never>(() => undefined)],
+    ["has no artifacts", async () => undefined],
+  ])("is left out if the index %s, also in later calls of the cycle", async (_, knowledge) => {
+    vi.spyOn(console, "warn").mockReturnValue(undefined);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { found } = await readNote(knowledge);
+    expect(found).toEqual({ recalled: { used: [] }, memories: [] });
   });
 });
 

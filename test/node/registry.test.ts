@@ -20,13 +20,13 @@ import { CODE_TENANT } from "../../src/library/registry/definition-source.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
+import { nodeD1 } from "../../src/ports/node/node-d1.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { Persona, ToolEffect } from "../../src/protocol/definitions.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { violations } from "../../src/shared/json-schema/violations.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { memberNames } from "../support/json-values.ts";
-import { nodeD1 } from "../support/releases/node-d1.ts";
 import { SteeredClock } from "../support/steered-clock.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 8 });

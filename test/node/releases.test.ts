@@ -17,6 +17,7 @@ import type { LiveConversation } from "../../src/client/state.ts";
 import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
+import { nodeD1 } from "../../src/ports/node/node-d1.ts";
 import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import { VERSION } from "../../src/shared/version.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
@@ -41,7 +42,6 @@ import {
   type Recorded,
   type Recording,
 } from "../support/releases/format.ts";
-import { nodeD1 } from "../support/releases/node-d1.ts";
 import { recordAll } from "../support/releases/record.ts";
 import { connectPartner, FIXTURES, RECORDINGS, recorded, staged } from "../support/releases/recordings.ts";
 import { schemaShape, schemaVersion } from "../support/releases/shape.ts";

@@ -116,7 +116,7 @@ describe("the removal of a deleted actor", () => {
   });
 });
 
-test("REMOVE-4 objects are written only under the prefixes of conversations and agents, which the registry empties", () => {
+test("REMOVE-4 objects are written only under the prefixes of conversations and agents, which the registry empties, and of repositories", () => {
   const writes = globSync("src/**/*.ts").filter((file) =>
     /\b(?:objects|bucket)(?:\(\))?\??\.put\(/.test(readFileSync(file, "utf8")),
   );
@@ -124,6 +124,8 @@ test("REMOVE-4 objects are written only under the prefixes of conversations and 
     "src/attachments/attachment-store.ts": /`\$\{encodeURIComponent\(tenant\)\}\/\$\{conversationId\}\//,
     // Its keys are made by `MemoryTexts`.
     "src/memory/corpus/copies.ts": /objectKey/,
+    // Packs belong to a project, and stay when a conversation or an agent is removed.
+    "src/git/stored-packs.ts": /`git\/\$\{\[tenant, project, repo\]/,
   };
   const ports = ["src/attachments/objects-in-time.ts", "src/ports/workers/r2-object-store.ts"];
   expect(writes.sort()).toEqual([...Object.keys(keys), ...ports].sort());

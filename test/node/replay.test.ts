@@ -19,7 +19,7 @@ beforeAll(async () => {
     const { outcomes } = await runPlan(generatePlan(seed));
     recordings.push(...outcomes.flatMap(({ replays }) => replays.flatMap(({ recording = [] }) => recording)));
   }
-}, 60_000);
+}, 180_000);
 
 const copyOf = (recording: TurnRecording): TurnRecording => JSON.parse(JSON.stringify(recording));
 

@@ -6,8 +6,11 @@ import { defineLibrary } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
 import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
 import type { ToolEffect } from "../../src/protocol/definition-parts.ts";
+import { RunWorld } from "../simulation/run-faults/world.ts";
 import { Crossings } from "../support/crossings.ts";
 import { runWorkflow } from "../support/run-world.ts";
+
+const PAUSE_MS = 60_000;
 
 /** A workflow that reads documents, three pages each, in a loop of two rounds. */
 function world(effect: ToolEffect) {
@@ -139,5 +142,46 @@ describe("H1 A72 F3 F8 a crash at any boundary of a run", () => {
       for (const { data } of failed) expect(data, at).toMatchObject({ error: { code: "OUTCOME_UNKNOWN" } });
     }
     expect(unknown).toBeGreaterThan(0);
-  }, 60_000);
+  }, 180_000);
+});
+
+test("H1 STOREDTIME-2 RUNSIGNAL-2 the pause before an attempt survives a crash, and a crash after the pause counts, if the clock was set back by less than the pause", async () => {
+  const begun: number[] = [];
+  const work = defineTask({
+    id: "work",
+    input: z.object({}),
+    output: z.object({}),
+    effect: "idempotent",
+    execute() {
+      begun.push(faulty.clock.elapsed);
+      if (begun.length === 1) throw new Error("It breaks, once.");
+      return begun.length === 2 ? new Promise<never>(() => undefined) : {};
+    },
+  });
+  const { definition } = defineWorkflow("once-more", {
+    input: z.object({}),
+    initialNode: "work",
+    nodes: [node("work", { task: work })],
+  });
+  const task = { library: "lib", id: "work", effect: "idempotent", timeoutMs: 600_000 } as const;
+  const retry = { maxAttempts: 3, backoffMs: PAUSE_MS };
+  const faulty = new RunWorld(defineLibrary("lib", { tasks: [work] }), new Crossings(), () => undefined);
+  const { record } = world("pure");
+  const tasks = { work: { ...task, retry } };
+  await faulty.start({ ...record, input: {}, workflow: { ...record.workflow, definition, tasks } });
+  const entries = () =>
+    faulty.call(({ store }) => store.journal.forward(1, 100).flatMap((row) => row.entries));
+  const recoveries = async () => (await entries()).filter(({ type }) => type === "workflow.recovered").length;
+  while (!(await entries()).some(({ type }) => type === "task.retried")) await faulty.clock.runNext();
+  faulty.kill();
+  expect(await recoveries()).toBe(0);
+  while (begun.length < 2) await faulty.clock.runNext();
+  const [first = 0, second = 0] = begun;
+  expect(second - first).toBeGreaterThanOrEqual(PAUSE_MS);
+  faulty.kill();
+  faulty.setClock(-PAUSE_MS / 2);
+  expect(await recoveries()).toBe(1);
+  while (!faulty.isOver) await faulty.clock.runNext();
+  expect(await faulty.call(({ state }) => state.status)).toBe("completed");
+  expect([begun.length, faulty.violations]).toEqual([3, []]);
 });

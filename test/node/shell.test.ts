@@ -29,6 +29,7 @@ afterEach(() => void errors.mockReset());
 function open() {
   const database = new NodeSqlDatabase();
   database.run("CREATE TABLE ledger (n INTEGER PRIMARY KEY AUTOINCREMENT, entry TEXT NOT NULL)");
+  database.run("CREATE TABLE copies (due TEXT NOT NULL)");
   const rows = () => database.all<{ entry: string }>("SELECT entry FROM ledger").map(({ entry }) => entry);
   const written = () => database.all<{ seq: number }>("SELECT seq FROM sqlite_sequence")[0]?.seq ?? 0;
   const log: string[] = [];
@@ -97,6 +98,7 @@ function open() {
     armWakeup: async () => {
       platform.armed += 1;
     },
+    armCopies: (dueIn) => void database.run("INSERT INTO copies (due) VALUES (?)", String(dueIn)),
     send: ({ type }) => {
       if (platform.isFull) throw new DramatisError("QUEUE_OVERFLOW", "It is full.", { retriable: true });
       platform.sends.push(type);
@@ -116,7 +118,8 @@ function open() {
       },
     },
   });
-  return { shell, clock, database, log, platform, rows };
+  const copies = () => database.all<{ due: string }>("SELECT due FROM copies").map(({ due }) => due);
+  return { shell, clock, database, log, platform, rows, copies };
 }
 
 describe("the shell of an actor", () => {
@@ -129,6 +132,18 @@ describe("the shell of an actor", () => {
     expect(platform.armed, "one wake-up serves both").toBe(1);
     await shell.commit([]);
     expect(log).toHaveLength(5);
+  });
+
+  test("RECORDS-1 a commit arms the copies in its transaction, for the earlier of the wake-ups before and after it", async () => {
+    const { shell, copies, platform } = open();
+    await shell.commit([{ add: "a" }]);
+    platform.due = 90_000;
+    await shell.commit([{ add: "b" }]);
+    await shell.commit([{ add: "clear" }]);
+    expect(copies()).toEqual(["1000", "90000", "90000"]);
+    platform.isDown = true;
+    expect(() => shell.commit([{ add: "c" }])).toThrow("disk");
+    expect(copies()).toHaveLength(3);
   });
 
   test("RUN-2 a refused commit and a failed commit change no state", async () => {

@@ -25,6 +25,7 @@ import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { allowAll } from "../../src/policy/gate.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
@@ -38,7 +39,6 @@ import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { noMail } from "../../src/testing/world/no-mail.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { callPayloads, textPayloads } from "../support/chat-replies.ts";
-import { MemoryObjectStore } from "../support/memory-object-store.ts";
 import { messageOfAda, recordOf } from "../support/records.ts";
 
 const errors = vi.spyOn(console, "error");

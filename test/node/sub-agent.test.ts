@@ -242,11 +242,17 @@ test("SPAWN-4 E25 the fourth sub-agent of a template is refused, sub-agents of o
 test("DELEGATE-10 only a message that is too large for its envelope is refused", () => {
   const { id, definition } = defineSubAgent("reader", options);
   const record = recordOf({ ...PLAIN_CHAIN, tools: [{ ...PIN, library: "lib", id, definition }] });
-  const turn = { agentId: record.agents[0].id };
+  const turn = { agentId: record.agents[0].id, operations: [] };
   const check = (goal: string) => {
     const call = { id: "c", name: definition.name, arguments: { goal } };
-    return checkToolCall(record, turn, call, "c", { now: 1, gate: allowAll, stem: "" }, checkBudget()).result
-      ?.error;
+    return checkToolCall(
+      record,
+      turn,
+      call,
+      { toolCallId: "c", taint: [] },
+      { now: 1, gate: allowAll, stem: "" },
+      checkBudget(),
+    ).result?.error;
   };
   expect(check("a".repeat(131_072))).toBeUndefined();
   expect(check("\u0001".repeat(87_380))).toBeUndefined();

@@ -460,7 +460,7 @@ describe("RECALL-8 in random conversations", () => {
       }),
       { numRuns: 25 },
     );
-  }, 60_000);
+  }, 180_000);
 
   /** Runs a turn. The model remembers at each request, and repeats in its answer all sources that it saw. */
   async function play(conversation: SteeredConversation, kind: (typeof kinds)[number], secret: () => string) {

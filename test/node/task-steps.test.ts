@@ -494,7 +494,7 @@ describe("the definition of a task of steps", () => {
     [
       "an unknown kind",
       [{ ref: "a", action: { kind: "update_contxt" } }],
-      "It is one of: update_context, memory.update, mock.return",
+      "It is one of: update_context, memory.update, repo.commit, mock.return",
     ],
     [
       "an option of no kind",

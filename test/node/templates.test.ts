@@ -392,15 +392,12 @@ const HOSTILE: [string, string, Json][] = [
 describe("TEMPLATE-4 F13 hostile templates end within their steps", () => {
   test.each(HOSTILE)("%s", (_, source, x) => {
     const values = { x, list: LIST };
-    const started = performance.now();
     let error: unknown;
     try {
       of(source, values);
     } catch (thrown) {
       error = thrown;
     }
-    // It takes about 50 milliseconds; a machine that is busy takes longer.
-    expect(performance.now() - started).toBeLessThan(1_000);
     expect(error instanceof Spent || error instanceof ExpressionError).toBe(true);
   });
 

@@ -28,6 +28,44 @@ test("H10 TESTAPP-1 a test of an agent with a tool", async () => {
   expect(app.effects).toMatchObject([{ tool: "add", effect: "pure", output: 3, attempt: 1, agent: "guide" }]);
 });
 
+test("H10 TESTAPP-3 agents work on files of projects and on artifacts, which survive a crash", async () => {
+  const developer = definePersona("developer", {
+    identity: { systemPrompt: "Work on code." },
+    tools: {
+      toolIds: ["repo_edit", "shell_exec", "repo_commit", "artifact_write"].map((name) => `dramatis/${name}`),
+    },
+    knowledge: { artifacts: true },
+  });
+  const app = createTestApp({
+    libraries: [defineLibrary("code", { personas: [developer] })],
+    projects: [
+      { id: "default", repositories: [{ id: "app", files: { "src/sum.ts": "a - b\n", ".env": "KEY=1\n" } }] },
+    ],
+  });
+  app.model.script(
+    call("repo_edit", { path: "src/sum.ts", before: "a - b", after: "a + b" }),
+    call("shell_exec", { command: "cat src/sum.ts; ls -a" }),
+    call("artifact_write", { path: "decisions/sum.md", content: "# Add\n" }),
+    "Done.",
+  );
+  const turn = await app.send("developer", "Fix it.");
+  expect(turn.calls.map(({ output }) => output)).toMatchObject([
+    { path: "src/sum.ts", line: 1 },
+    { stdout: "a + b\n.\n..\nsrc\n", exitCode: 0 },
+    { path: "decisions/sum.md" },
+  ]);
+  expect(await app.file(turn, "src/sum.ts")).toBe("a + b\n");
+  expect(await app.file(turn, "missing.ts")).toBeNull();
+  app.crash();
+  app.model.script(call("repo_commit", { message: "Add" }), "Committed.");
+  const next = await app.send("developer", "Commit.");
+  expect(next.calls).toMatchObject([
+    { output: { repo: "app", changes: [{ path: "src/sum.ts", change: "modified" }] } },
+  ]);
+  expect(JSON.stringify(app.model.requests.at(-1))).toContain("decisions/sum.md");
+  await expect(app.file(turn, "src/sum.ts", "web")).rejects.toMatchObject({ code: "INVALID_INPUT" });
+});
+
 test("H10 SCRIPT-1 steps may be functions of the request, an agent may have its own script, and a failed request continues the script", async () => {
   const app = createTestApp({
     libraries: [library],

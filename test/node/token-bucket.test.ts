@@ -147,6 +147,7 @@ test("G6 default limits equal the documented limits", () => {
     turns: { perMinute: 600, burst: 200 },
     changes: { perMinute: 30, burst: 10 },
     agentTurns: 8,
+    toolCalls: 4,
     clientToolMs: 600_000,
     calls: { depth: 4, open: 32, tree: 256 },
     runs: { active: 64, tokens: 100_000, total: 10_000 },

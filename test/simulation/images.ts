@@ -2,9 +2,9 @@
 import type { ConversationMedia } from "../../src/agents/conversation/context.ts";
 import { ATTACHMENT_SCHEME } from "../../src/attachments/attachment.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import type { ObjectStore } from "../../src/ports/object-store.ts";
 import type { MediaPart } from "../../src/shared/content.ts";
-import { MemoryObjectStore } from "../support/memory-object-store.ts";
 import { TENANT } from "./actor.ts";
 import type { WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";

@@ -331,6 +331,7 @@ export class Life implements Caller {
         if (this.actor.surroundings.log !== null) this.#publications.copies.events.changed();
       },
       armWakeup: (milliseconds) => this.#arm(milliseconds),
+      armCopies: (dueIn) => this.#publications.copies.armInCommit(dueIn),
       publish: variant.publish?.(publish) ?? publish,
     };
   }

@@ -10,11 +10,11 @@ import {
 import { CODE_TENANT } from "../../src/library/registry/definition-source.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
+import { nodeD1 } from "../../src/ports/node/node-d1.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { TaskDefinition } from "../../src/protocol/task-definition.ts";
 import type { WorkflowDefinition, WorkflowNode } from "../../src/protocol/workflow-definition.ts";
 import type { Principal } from "../../src/shared/principal.ts";
-import { nodeD1 } from "./releases/node-d1.ts";
 
 export const author: Principal = { subject: "ann", tenant: "t", roles: ["author"] };
 

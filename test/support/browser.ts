@@ -1,5 +1,6 @@
 /** Chromium for tests of the console, and pages that report all errors in them. */
 import { existsSync } from "node:fs";
+import axe from "axe-core";
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 
 const CHROMIUM = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
@@ -101,6 +102,14 @@ export function sidewaysScrollers(page: Page): Promise<string[]> {
       .filter((element) => element.scrollWidth > element.clientWidth && !element.matches("pre, table"))
       .map((element) => element.outerHTML.slice(0, 200))
   `);
+}
+
+/** Returns the rules of axe that the page violates, each with its elements. `colors`: checks only colours. */
+export async function violations(page: Page, rules: "all" | "colors" = "all"): Promise<string[]> {
+  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(`${axe.source}; undefined`);
+  const only = rules === "all" ? "" : ', runOnly: ["color-contrast"]';
+  return page.evaluate(`axe.run(document, { resultTypes: ["violations"]${only} }).then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html, failureSummary }) => html.slice(0, 200) + " " + failureSummary).join(" | ")))`);
 }
 
 /** Returns the brightness of the page's text minus the brightness of its background, from -255 to 255. */

@@ -4,6 +4,7 @@ import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
 import type { SearchIndex } from "../../src/memory/corpus/index/search-index.ts";
 import type { Embedder } from "../../src/memory/embedders/embedder.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
@@ -14,7 +15,6 @@ import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, crossSql, type Life } from "./crossings.ts";
 import { indexOf } from "./indexed-memories.ts";
-import { MemoryObjectStore } from "./memory-object-store.ts";
 import { MemoryVectorIndex } from "./memory-vector-index.ts";
 
 const AGENT = { id: "keeper", tenant: "acme" };

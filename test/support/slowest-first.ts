@@ -9,7 +9,14 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  */
 const SLOW = [
   ...["e2e/package", "e2e/kills", "e2e/kill", "node/simulation", "e2e/templates", "e2e/browser", "e2e/start"],
-  ...["e2e/console-work", "node/conversation-core", "node/crash", "e2e/documentation", "e2e/console-memory"],
+  ...[
+    "e2e/console-work",
+    "e2e/console-files",
+    "node/conversation-core",
+    "node/crash",
+    "e2e/documentation",
+    "e2e/console-memory",
+  ],
   ...["e2e/console-inspector", "e2e/console-runs", "e2e/plain-workerd", "e2e/auth", "e2e/cli", "e2e/team"],
   ...["node/releases", "node/simulate-app", "node/hooks", "node/flows", "node/mailbox"],
   // Files with their own runtime come first: the others then share theirs to the end.

@@ -1,7 +1,9 @@
 /** A conversation in Node with a model that answers on the test's command, through the real adapter. */
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
-import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
+import { NEW_LEASE } from "../../src/agents/conversation/core/lease.ts";
+import type { BudgetLeased, UserMessage } from "../../src/agents/conversation/core/signals.ts";
+import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { type Beginning, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { Library } from "../../src/library/define/define.ts";
@@ -51,8 +53,8 @@ export interface OpenRequest {
   end(): void;
   /** Says a text and ends the reply, which the provider counts. */
   answer(text: string): void;
-  /** Ends the call with an error that no other attempt cures. */
-  fail(message: string): void;
+  /** Ends the call with an error; unless it is retriable, no other attempt cures it. */
+  fail(message: string, retriable?: boolean): void;
   /** Ends the reply with tool calls. */
   call(...calls: [name: string, input: JsonObject][]): void;
 }
@@ -155,6 +157,7 @@ export class SteeredConversation {
       leased,
       titler,
       titles,
+      record = {},
     }: {
       profile?: Partial<ModelProfile>;
       budget?: Budget;
@@ -164,6 +167,8 @@ export class SteeredConversation {
       /** The model that writes titles. */
       titler?: Partial<ModelProfile>;
       titles?: TitlePolicy;
+      /** Other members of its record. */
+      record?: Partial<ConversationIdentity>;
     } = {},
   ): Promise<SteeredConversation> {
     const code = new DeployedCode([library]);
@@ -180,13 +185,13 @@ export class SteeredConversation {
     const titleProfile = { ...PIN, id: "titler", definition };
     const chain: VersionChain = { ...resolved, ...(titler && { titleProfile }) };
     const agents = [{ id: "tester", ...defined({ leased }), chain }] as const;
-    await conversation.runtime.create(recordOf(chain, { agents }), beginning);
+    await conversation.runtime.create(recordOf(chain, { agents, ...record }), beginning);
     return conversation;
   }
 
   /** Returns the conversation after a crash. The life before must get no more answers. */
-  async restarted(): Promise<SteeredConversation> {
-    const { code, database, clock, crew, titles } = this;
+  async restarted(clock = this.clock): Promise<SteeredConversation> {
+    const { code, database, crew, titles } = this;
     const next = new SteeredConversation(code, database, clock, undefined, crew, titles);
     await next.runtime.wake();
     return next;
@@ -284,6 +289,14 @@ export class SteeredConversation {
     return this.runtime.changes.end({ ...STOP, ...defined({ reason }) });
   }
 
+  /** Gives the conversation the agent's answer to the newest request for its lease. */
+  answerLease(answer: BudgetLeased["answer"]): Promise<void> {
+    const { seq } = this.runtime.state.leases?.tester ?? NEW_LEASE;
+    const unit = this.runtime.begin();
+    unit.stage([{ type: "conversation.budget.leased", agentId: "tester", seq, answer }]);
+    return unit.release();
+  }
+
   stopAll(): Promise<void> {
     return this.runtime.changes.cancel(STOP);
   }
@@ -333,11 +346,11 @@ export class SteeredConversation {
             push({ type: "text", text }, { type: "usage", usage: { inputTokens: 100, outputTokens: 10 } });
             finish("stop");
           },
-          fail: (message) => {
+          fail: (message, retriable = false) => {
             isOver = true;
             push({
               type: "error",
-              error: { category: "validation", message, retriable: false, provider: "openai" },
+              error: { category: "validation", message, retriable, provider: "openai" },
             });
           },
           call: (...calls) => {

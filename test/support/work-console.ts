@@ -21,7 +21,9 @@ export interface WorkConsole {
 }
 
 /** Registers the hooks of the tests around the call. The members are there while its tests run. `worker` is the folder of the Worker. */
-export function workConsole(worker: "work" | "memory" | "inspector" | "sign-in" = "work"): WorkConsole {
+export function workConsole(
+  worker: "work" | "code" | "memory" | "inspector" | "sign-in" = "work",
+): WorkConsole {
   const folder = mkdtempSync(join(tmpdir(), "dramatis-console-"));
   // SAFETY: the hooks fill it before the first test.
   const world = {} as WorkConsole;

@@ -188,6 +188,25 @@ describe("A70 lists of conversations", () => {
     expect(await read(person("u", tenant))).toBeLessThan(40);
   });
 
+  test("A70 DIR-14 the titles of a page are one query, which reads two rows for each conversation", async () => {
+    const tenant = "titled";
+    for (let n = 0; n < 100; n++)
+      await directory.putConversation(
+        tenant,
+        { ...conversation(`c${n}`, n, []), title: n === 0 ? null : `Title ${n}` },
+        1,
+      );
+    await directory.putConversation("elsewhere", { ...conversation("c100", 0, []), title: "Secret" }, 1);
+    const all = vi.spyOn(Object.getPrototypeOf(env.DB.prepare("SELECT 1")), "all");
+    const found = await directory.titles(tenant, ["c0", "c1", "c2", "c1", "c100", "c'"]);
+    expect(found).toEqual(new Map([1, 2].map((n) => [`c${n}`, `Title ${n}`])));
+    expect(all).toHaveBeenCalledTimes(1);
+    all.mockRestore();
+    const ids = Array.from({ length: 20 }, (_, n) => `c${n + 1}`);
+    expect(await rowsRead(() => directory.titles(tenant, ids))).toBeLessThanOrEqual(60);
+    expect(await rowsRead(() => directory.titles(tenant, []))).toBe(0);
+  });
+
   test("A70 DIR-12 a list by activity of a member with 3,000 conversations reads the newest 1,000", async () => {
     const tenant = "prolific";
     const numbers =

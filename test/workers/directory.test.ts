@@ -293,7 +293,8 @@ describe("rows", () => {
         "conversation_marks",
       ],
       ...["libraries", "definitions", "usage", "runs", "triggers", "memories", "dramatis_migrations"],
-      ...["tenant_databases"],
+      ...["tenant_databases", "projects", "repositories", "git_packs", "git_refs"],
+      ...["artifacts", "artifact_operations", "removed_repositories"],
     ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
     // An isolate caches a reference to the database, so each reference stands for an isolate.

@@ -1,6 +1,6 @@
 /** The log of a tenant on workerd: its events and its search over HTTP, after outages, erasures and deletions, and its cost. */
 import { runInDurableObject } from "cloudflare:test";
-import { exports } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { ulid } from "ulid";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
@@ -447,6 +447,31 @@ describe("A70 the search of messages", () => {
       fetch: (url, init) => request(new URL(url).pathname + new URL(url).search, init, MEMBER),
     });
     expect((await client.messages.search({ q, limit: 1 })).messages).toEqual([found]);
+  });
+
+  test("A70 names the conversations of the messages, and answers without titles during an outage of D1", async () => {
+    const word = rare();
+    const [named, unnamed] = [await createConversation(agent), await createConversation(agent)];
+    for (const conversation of [named, unnamed])
+      for (let n = 0; n < 2; n++) await play(conversation, [[{ text: word }]]);
+    const body = JSON.stringify({ title: "The zebra" });
+    expect((await request(named.path, { method: "PATCH", body })).status).toBe(200);
+    await expect.poll(() => search(word)).toHaveLength(4);
+    const titles = async () =>
+      (await search(word)).map(({ conversationId, title }) => [conversationId, title]).toSorted();
+    const expected = [named, named, unnamed, unnamed].map(({ id }) => [
+      id,
+      id === named.id ? "The zebra" : undefined,
+    ]);
+    await expect.poll(titles).toEqual(expected.toSorted());
+    const all = vi.spyOn(Object.getPrototypeOf(env.DB.prepare("SELECT 1")), "all");
+    all.mockRejectedValue(new Error("D1 is away."));
+    try {
+      expect(await search(word)).toHaveLength(4);
+      expect((await search(word)).filter(({ title }) => title !== undefined)).toEqual([]);
+    } finally {
+      all.mockRestore();
+    }
   });
 
   test("A70 LOGGED-1 RECORDS-1 is caught up after an outage of the log and a crash, and turns do not wait for the log", async () => {

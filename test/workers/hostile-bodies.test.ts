@@ -91,6 +91,8 @@ describe.each(
   async function check(bytes: Uint8Array): Promise<void> {
     const target = path
       .replace(":library", "target")
+      .replace(":project", "target")
+      .replace(":repo", "target")
       .replace(":tenant", principal.tenant)
       .replace(
         ":id",

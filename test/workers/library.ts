@@ -205,6 +205,16 @@ const job = (name: string, effect: ToolEffect) =>
     },
   });
 
+/** A tool that never answers in time. */
+const hang = defineTool({
+  name: "hang",
+  description: "Never answers.",
+  input: z.object({}),
+  effect: "idempotent",
+  timeoutMs: 100,
+  execute: () => new Promise(() => undefined),
+});
+
 const jobs = [job("deliver", "once"), job("research", "idempotent")];
 
 const tools = [
@@ -408,5 +418,5 @@ export const testLibrary = defineLibrary("test", {
     }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
-  tools: [...tools, ...deferringTools, ...careful, correlation, flaky, slow, ...jobs],
+  tools: [...tools, hang, ...deferringTools, ...careful, correlation, flaky, slow, ...jobs],
 });

@@ -449,7 +449,7 @@ describe("G6 pages of other origins", () => {
         expect(corsHeaders(response)).toEqual({
           "access-control-allow-origin": origin,
           "access-control-expose-headers":
-            "Location,Retry-After,X-Dramatis-Conversation,X-Dramatis-Turn,X-Should-Retry",
+            "Location,Mcp-Session-Id,Retry-After,X-Dramatis-Conversation,X-Dramatis-Turn,X-Should-Retry",
         });
         expect(response.headers.get("vary")).toBe("Origin");
       }
@@ -470,7 +470,7 @@ describe("G6 pages of other origins", () => {
         "access-control-allow-methods": "GET,HEAD,POST,PUT,PATCH,DELETE",
         "access-control-allow-headers": HEADERS,
         "access-control-expose-headers":
-          "Location,Retry-After,X-Dramatis-Conversation,X-Dramatis-Turn,X-Should-Retry",
+          "Location,Mcp-Session-Id,Retry-After,X-Dramatis-Conversation,X-Dramatis-Turn,X-Should-Retry",
         "access-control-max-age": "600",
       });
     }

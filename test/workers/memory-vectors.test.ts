@@ -115,7 +115,7 @@ describe("the store of vectors of a deployment", () => {
 
     unwrap(await agent.stub.remove(ADA));
     await later(agent, () => agent.ids().length === 0);
-  }, 60_000);
+  }, 180_000);
 
   test("MEMVECTORS-3 is down: writes are acknowledged and found, the state shows it, and the vectors follow", async () => {
     const agent = await newAgent();

@@ -7,6 +7,8 @@ import { ulid } from "ulid";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OPERATIONS } from "../../src/http/operations.ts";
 import { PROJECTIONS } from "../../src/protocol/projection-schemas.ts";
+import type { WorkspaceApi } from "../../src/protocol/workspace.ts";
+import { AUTHOR, seededRepository } from "../support/seeded-repository.ts";
 import { ADMIN, get, MEMBER, SECURITY_HEADERS, securityHeadersOf, send } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import type { Courier } from "./worker.ts";
@@ -31,6 +33,21 @@ beforeAll(async () => {
   expect(response.status).toBe(200);
   document = await response.json<Served>();
 });
+
+/** Writes a file in the workspace of a conversation. */
+async function writeFile(conversation: string): Promise<void> {
+  // SAFETY: the test's Worker exports the class.
+  const { Workspace } = exports as unknown as Record<string, DurableObjectNamespace>;
+  const workspace = Workspace?.getByName(`http:conv-${conversation}`) as unknown as WorkspaceApi;
+  const call = {
+    kind: "repo.write",
+    input: { path: "b", content: "b" },
+    key: "op_1",
+    author: AUTHOR,
+  } as const;
+  const written = await workspace.perform({ project: "default" }, call);
+  expect(written).toMatchObject({ ok: true });
+}
 
 function errorsOf(value: unknown, schema: Schema) {
   const whole = { ...schema, components: document.components };
@@ -222,6 +239,18 @@ describe("API-1 answers fit the document", () => {
     await ask("getAttachment", `${base}/attachments/${attachment}`, known);
     await ask("uploadAttachment", `${base}/attachments`, { ...file, body: "" });
     await ask("getAttachment", `${base}/attachments/att_absent`);
+    await seededRepository("http", "default", { "README.md": "A file.\n" });
+    await ask("getWorkspace", `${base}/workspace`);
+    await ask("listWorkspaceFiles", `${base}/workspace/files`);
+    await ask("readWorkspaceFile", `${base}/workspace/file?path=README.md`);
+    await ask("readWorkspaceFile", `${base}/workspace/file?path=absent`);
+    await ask("diffWorkspace", `${base}/workspace/diff?against=base`);
+    await ask("listWorkspaceCommits", `${base}/workspace/commits`);
+    await ask("commitWorkspace", `${base}/workspace/commit`, body({ message: "Nothing yet" }));
+    await ask("mergeWorkspace", `${base}/workspace/merge`, body({}));
+    await writeFile(base.slice("/api/conversations/".length));
+    await ask("commitWorkspace", `${base}/workspace/commit`, body({ message: "Add b" }));
+    await ask("mergeWorkspace", `${base}/workspace/merge`, body({ strategy: "rebase" }));
     await ask("listJournal", `${base}/journal?limit=200`);
     await ask("listJournal", `${base}/journal?limit=2&order=desc`);
     for (const name of [...PROJECTIONS, "absent"])
@@ -487,6 +516,67 @@ describe("API-1 answers fit the document", () => {
     await ask("getLibrary", "/api/libraries/absent");
   });
 
+  test("of projects", async () => {
+    const put = (value: object) => ({ body: JSON.stringify(value) });
+    const path = "/api/projects/described";
+    const project = { id: "described", name: "Described", repositories: [{ id: "web" }] };
+    await ask("createProject", "/api/projects", body(project));
+    await ask("createProject", "/api/projects", body(project));
+    await ask("createProject", "/api/projects", body({ id: "a b" }));
+    for (const repository of [{ id: "artifacts" }, { id: "web", defaultBranch: "ma in" }]) {
+      const response = await send("/api/projects", {
+        ...{ method: "POST", body: JSON.stringify({ id: "unmade", repositories: [repository] }) },
+      });
+      expect(response.status).toBe(422);
+    }
+    await ask("createProject", "/api/projects", body({ id: "mine" }), MEMBER);
+    await ask("listProjects", "/api/projects?limit=1");
+    await ask("listProjects", "/api/projects?limit=x");
+    await ask("getProject", path);
+    await ask("getProject", "/api/projects/absent");
+    await ask("createRepository", `${path}/repos`, body({ id: "further" }));
+    await ask("createRepository", `${path}/repos`, body({ id: "artifacts" }));
+    const web = `${path}/repos/web`;
+    await ask("exportRepository", `${web}/bundle`);
+    await ask("writeFiles", `${web}/files`, put({ files: { "a.txt": "a" } }));
+    await ask("writeFiles", `${web}/files`, put({ files: { "../a.txt": "a" } }));
+    await ask("exportRepository", `${web}/bundle`);
+    await ask("exportRepository", `${web}/bundle`, {}, MEMBER);
+    await ask("listBranches", `${web}/branches`);
+    await ask("listBranches", `${web}/branches`, {}, MEMBER);
+    const git = "/git/described/web";
+    await ask("readGitReferences", `${git}/info/refs?service=git-upload-pack`);
+    await ask("readGitReferences", "/git/described/absent/info/refs");
+    await ask("readGitReferences", `${git}/info/refs?service=git-receive-pack`);
+    await ask("readGitHead", `${git}/HEAD`);
+    await ask("listGitPacks", `${git}/objects/info/packs`);
+    const packs = await (await send(`${git}/objects/info/packs`)).text();
+    const [pack = ""] = /pack-\w+/.exec(packs) ?? [];
+    await ask("readGitPack", `${git}/objects/pack/${pack}.idx`);
+    await ask("readGitPack", `${git}/objects/pack/${pack}.exe`);
+    await ask("readGitPack", `${git}/objects/pack/${pack}.pack`, {}, MEMBER);
+    const bundle = await (await send(`${web}/bundle`)).arrayBuffer();
+    await ask("importRepository", `${path}/repos/further/bundle`, { body: bundle });
+    await ask("importRepository", `${path}/repos/further/bundle`, { body: "no bundle" });
+    await ask("importRepository", `${path}/repos/artifacts/bundle`, { body: bundle }, MEMBER);
+    const artifact = `${path}/artifact?path=a.md`;
+    await ask("writeArtifact", artifact, put({ content: "# A\n" }));
+    await ask("writeArtifact", artifact, put({ content: 1 }));
+    await ask("writeArtifact", artifact, put({ content: "# B\n", type: "absent" }));
+    await ask("writeArtifact", artifact, put({ content: "# B\n" }), MEMBER);
+    await ask("listArtifacts", `${path}/artifacts?limit=1`);
+    await ask("listArtifacts", `${path}/artifacts?q=a`);
+    await ask("listArtifacts", `${path}/artifacts?folder=a`);
+    await ask("readArtifact", artifact);
+    await ask("readArtifact", `${path}/artifact?path=b.md`);
+    await ask("deleteArtifact", artifact, {}, MEMBER);
+    await ask("deleteArtifact", artifact);
+    for (const principal of [MEMBER, ADMIN]) await ask("deleteRepository", web, {}, principal);
+    for (const repo of ["web", "artifacts"]) await ask("deleteRepository", `${path}/repos/${repo}`);
+    for (const principal of [MEMBER, ADMIN]) await ask("deleteProject", path, {}, principal);
+    await ask("deleteProject", path);
+  });
+
   test("of dead letters", async () => {
     const { tenant } = ADMIN;
     const receiver = await getAgentByName<Cloudflare.Env, Courier>(exports.Courier, `${tenant}:refuses`);
@@ -544,6 +634,12 @@ describe("API-1 answers fit the document", () => {
     await ask("listRunEntries", `${path}/journal`);
     await ask("getRunWorkflow", `${path}/workflow`);
     await ask("getRunTrace", `${path}/trace`);
+    await ask("getRunWorkspace", `${path}/workspace`);
+    await ask("listRunWorkspaceFiles", `${path}/workspace/files`);
+    await ask("readRunWorkspaceFile", `${path}/workspace/file?path=README.md`);
+    await ask("readRunWorkspaceFile", `${path}/workspace/file?path=absent`);
+    await ask("diffRunWorkspace", `${path}/workspace/diff?against=base`);
+    await ask("listRunWorkspaceCommits", `${path}/workspace/commits`);
     await ask("listApprovals", "/api/approvals");
     const listed = async () => JSON.stringify(await ask("listRuns", "/api/runs?order=desc"));
     await expect.poll(listed).toContain('"status":"cancelled"');

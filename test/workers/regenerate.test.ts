@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "../../src/client/http.ts";
 import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
+import type { TurnRecord } from "../../src/protocol/turn-records.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Play } from "./provider.ts";
 import { crash, createAgent, createConversation, request, TestConversation } from "./world.ts";
@@ -37,7 +38,7 @@ const started = async (conversation: TestConversation, path: string, body?: obje
 const textOf = (sent: { body: { messages: unknown } } | undefined) => JSON.stringify(sent?.body.messages);
 
 describe("a new answer", () => {
-  test("G9 REPLACE-1 REPLACE-3 REPLACE-8 takes over the calls, and later turns see only the newest version", async () => {
+  test("G9 REPLACE-1 REPLACE-3 REPLACE-8 RECORDS-6 takes over the calls, and later turns see only the newest version", async () => {
     const conversation = await createConversation(handy);
     const first = new Play({ replies: [[{ text: "Before." }]] });
     await conversation.ended((await conversation.say(first.content)).turnId);
@@ -58,6 +59,11 @@ describe("a new answer", () => {
     expect(frame.data).toMatchObject({ regenerates: old });
     const turn = await conversation.ended(again);
     expect(turn).toMatchObject({ regenerates: old, versions: [old, again], status: "completed" });
+    const records = async () =>
+      (await (await request(`/api/turns?conversation=${conversation.id}`)).json<{ turns: TurnRecord[] }>())
+        .turns;
+    await expect.poll(async () => (await records()).find(({ id }) => id === old)?.replacedBy).toBe(again);
+    expect((await records()).filter(({ replacedBy }) => replacedBy !== undefined)).toHaveLength(1);
     expect(turn.input).toBe(play.content);
     expect(turn.moves.map(({ toolCall }) => toolCall?.name)).toEqual(["charge", undefined]);
     expect(turn.spent).toMatchObject({ toolCalls: 0, modelCalls: 1 });

@@ -51,10 +51,14 @@ export async function call<Body = RunView>(
   return JSON.parse(text) as Body;
 }
 
-export async function start(flow: Flow, input: object = {}): Promise<{ id: string; key: string }> {
+export async function start(
+  flow: Flow,
+  input: object = {},
+  more: object = {},
+): Promise<{ id: string; key: string }> {
   const key = crypto.randomUUID();
   const workflow = await post(flow);
-  const { id } = await call("POST", "", 201, { workflow, input: { key, ...input } });
+  const { id } = await call("POST", "", 201, { workflow, input: { key, ...input }, ...more });
   return { id, key };
 }
 

@@ -225,6 +225,45 @@ describe("the list of runs", () => {
     }
   });
 
+  test("DIR-5 a text among 4,500 runs reads 2,000 of them for a page, and its pages find every run once", async () => {
+    const directory = new D1Directory(env.DB);
+    const tenant = `text-${crypto.randomUUID()}`;
+    await env.DB.prepare(`INSERT INTO runs
+  (tenant, created_at, id, started_by, library, workflow, version, project_id, status, seq, name, name_key)
+WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4500)
+SELECT ?1, n, 'run_' || n, 'u' || (n % 2), 'l', 'w', 1, 'default', 'completed', 1, name, lower(name)
+FROM (SELECT n, iif(n % 900 = 1, 'Yearly Report', NULL) AS name FROM numbers)`)
+      .bind(tenant)
+      .run();
+    const expected = [1, 901, 1_801, 2_701, 3_601].map((n) => `run_${n}`);
+    const cases = [
+      [operator(tenant), { text: "REPORT" }, expected],
+      [member(tenant, "u1"), { text: "report" }, expected],
+      [operator(tenant), { workflow: { library: "l", id: "w" }, status: "completed", text: "l/w" }, null],
+      [operator(tenant), { text: "nothing" }, []],
+      [operator(tenant), { status: "failed", text: "report" }, []],
+    ] as const;
+    for (const [principal, filter, ids] of cases)
+      for (const order of ["asc", "desc"] as const) {
+        const found: string[] = [];
+        const sizes: number[] = [];
+        let cursor: string | undefined;
+        do {
+          const options = { limit: 200, order, ...filter, ...(cursor === undefined ? {} : { cursor }) };
+          expect(await rowsRead(() => directory.runs(principal, options))).toBeLessThanOrEqual(3 * 2_000);
+          const { items, nextCursor } = await directory.runs(principal, options);
+          found.push(...items.map(({ id }) => id));
+          sizes.push(items.length);
+          cursor = nextCursor;
+        } while (cursor !== undefined);
+        expect(order === "asc" ? found : found.reverse()).toEqual(
+          ids ?? Array.from({ length: 4_500 }, (_, n) => `run_${n + 1}`),
+        );
+        if (ids === expected && principal.subject === "op")
+          expect(sizes).toEqual(order === "asc" ? [3, 2, 0] : [2, 2, 1]);
+      }
+  });
+
   test("DIR-4 an older state never replaces a newer state", async () => {
     const directory = new D1Directory(env.DB);
     const tenant = `late-${crypto.randomUUID()}`;

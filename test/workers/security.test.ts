@@ -10,6 +10,7 @@ import { unknownRun } from "../../src/agents/coordinator/core/record.ts";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { OPERATIONS } from "../../src/http/operations.ts";
 import { claimText } from "../../src/protocol/operation-handle.ts";
+import { seededRepository } from "../support/seeded-repository.ts";
 import { type Answer, answer, expectProblem, persona, SECURITY_HEADERS } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";
@@ -27,6 +28,8 @@ const NOTHING = {
   letter: "op_01JD0000000000000000000000",
   attachment: "att_01JD0000000000000000000000",
   library: "no-library",
+  project: "no-project",
+  pack: "pack-0000000000000000000000000000000000000000",
   trigger: "trig_01JD0000000000000000000000",
   run: "run_01JD0000000000000000000000",
   memory: "mem_01JD0000000000000000000000",
@@ -127,6 +130,24 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getWorkflow: TENANTS,
   listWorkflowVersions: TENANTS,
   getWorkflowVersion: TENANTS,
+  createProject: AUTHORS,
+  listProjects: same(MAY),
+  getProject: TENANTS,
+  deleteProject: OF_AUTHORS,
+  createRepository: OF_AUTHORS,
+  deleteRepository: OF_AUTHORS,
+  listBranches: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  exportRepository: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  readGitReferences: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  readGitHead: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  listGitPacks: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  readGitPack: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  importRepository: OF_AUTHORS,
+  writeFiles: OF_AUTHORS,
+  listArtifacts: TENANTS,
+  readArtifact: TENANTS,
+  writeArtifact: OF_AUTHORS,
+  deleteArtifact: OF_AUTHORS,
   createConversation: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   listConversations: same(MAY),
   getConversation: READ,
@@ -152,6 +173,13 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   listIncidents: READ,
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   getAttachment: READ,
+  getWorkspace: READ,
+  listWorkspaceFiles: READ,
+  readWorkspaceFile: READ,
+  diffWorkspace: READ,
+  listWorkspaceCommits: READ,
+  commitWorkspace: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  mergeWorkspace: OF_AUTHORS,
   startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   regenerateTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   editTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
@@ -166,6 +194,11 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   listRunEntries: READ,
   getRunTrace: READ,
   getRunWorkflow: READ,
+  getRunWorkspace: READ,
+  listRunWorkspaceFiles: READ,
+  readRunWorkspaceFile: READ,
+  diffRunWorkspace: READ,
+  listRunWorkspaceCommits: READ,
   followRun: READ,
   createTrigger: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN },
   listTriggers: same(MAY),
@@ -237,6 +270,10 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   createPrompt: () => DEFINITIONS.prompts,
   createTask: () => DEFINITIONS.tasks,
   createWorkflow: () => DEFINITIONS.workflows,
+  createProject: ({ project }) => ({ id: project }),
+  createRepository: () => ({ id: "further" }),
+  writeFiles: () => ({ files: { "README.md": "Let me in." } }),
+  writeArtifact: () => ({ content: "Let me in." }),
   createAgent: () => ({ persona }),
   changeAgent: () => ({ projectIds: ["taken-over"] }),
   writeMemories: () => ({ content: "Let me in." }),
@@ -253,6 +290,8 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   sendSignals: () => ({ type: "conversation.user.message", data: { content: "Let me in." } }),
   completeConversation: () => ({}),
   addParticipant: () => ({ type: "user", id: "mallory" }),
+  commitWorkspace: () => ({ message: "Let me in." }),
+  mergeWorkspace: () => ({ strategy: "force" }),
   cancelTurn: () => ({}),
   chat: () => ({ messages: [{ id: "mine", role: "user", parts: [{ type: "text", text: "Let me in." }] }] }),
   openAiChatCompletion: ({ agent }) => ({
@@ -278,6 +317,11 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
 const QUERIES: Record<string, () => string> = {
   searchMemories: () => "?q=word",
   searchMessages: () => "?q=word",
+  readWorkspaceFile: () => "?path=README.md",
+  readRunWorkspaceFile: () => "?path=README.md",
+  readArtifact: () => "?path=README.md",
+  writeArtifact: () => "?path=README.md",
+  deleteArtifact: () => "?path=README.md",
   // The answer lists the requested names that were not found.
   searchMemoriesOfAgents: () => "?agents=nobody&q=word",
 };
@@ -313,6 +357,7 @@ let ids: Ids;
 
 beforeAll(async () => {
   owner = await sign({ roles: ["admin"] });
+  await seededRepository("acme", "default", { "README.md": "A file.\n" });
   const { id: agent } = await server.call<{ id: string }>(owner, "POST", "/api/agents", 201, {
     persona: "test/plain",
   });
@@ -377,6 +422,14 @@ beforeAll(async () => {
   for (const [kind, definition] of Object.entries(DEFINITIONS)) {
     await server.call(owner, "POST", `/api/libraries/${library}/${kind}`, 201, definition);
   }
+  const project = "private";
+  const code = { id: project, name: TENANT_WORD, repositories: [{ id: "code" }] };
+  await server.call(owner, "POST", "/api/projects", 201, code);
+  const files = { "README.md": TENANT_WORD };
+  for (const repo of ["code", "artifacts"])
+    await server.call(owner, "PUT", `/api/projects/${project}/repos/${repo}/files`, 200, { files });
+  const packs = await (await server.as(owner, `/git/${project}/code/objects/info/packs`)).text();
+  const [pack = ""] = /pack-\w+/.exec(packs) ?? [];
   const { id: trigger } = await server.call<{ id: string }>(owner, "POST", "/api/triggers", 201, {
     when: { webhook: true },
     starts: { conversationId: conversation, content: WORD },
@@ -394,6 +447,8 @@ beforeAll(async () => {
     letter,
     attachment,
     library,
+    project,
+    pack,
     trigger,
     run,
     memory,
@@ -416,6 +471,7 @@ async function state(): Promise<string> {
         "/api/agents",
         "/api/dead-letters",
         "/api/libraries",
+        ...["/api/projects", `/api/projects/${ids.project}`],
       ],
       ...[`/api/triggers/${ids.trigger}`, `/api/runs/${ids.run}`],
       ...Object.keys(DEFINITIONS).map((kind) => `/api/libraries/${ids.library}/${kind}/known/versions`),
@@ -428,7 +484,7 @@ async function state(): Promise<string> {
 }
 
 function pathOf(path: string, ids: Ids): string {
-  const { agent, conversation, turn, operation, letter, attachment, library, trigger, run } = ids;
+  const { agent, conversation, turn, operation, letter, attachment, library, project, trigger, run } = ids;
   // A conversation with work in progress has no export.
   if (path.startsWith("/api/conversations/:id/export")) return path.replace(":id", ids.idle);
   if (path.startsWith("/api/runs")) return path.replace(":id", run).replace(":operationId", operation);
@@ -436,6 +492,8 @@ function pathOf(path: string, ids: Ids): string {
   if (path.startsWith("/api/libraries")) {
     return path.replace(":library", library).replace(":id", "known").replace(":version", "1");
   }
+  if (/^\/(?:api\/projects|git)/.test(path))
+    return path.replace(":project", project).replace(":repo", "code").replace(":file", `${ids.pack}.idx`);
   const response = `resp_${conversation.slice(-26)}${turn.slice(-26)}_0`;
   const id = path.includes("conversation")
     ? conversation

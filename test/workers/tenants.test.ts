@@ -107,7 +107,8 @@ test("G7 every route of a conversation answers 404 to another tenant, in any rol
   for (const { method, path, body } of routes) {
     // The first frame of a refused WebSocket is the error.
     if (!path.startsWith("/api/")) continue;
-    const target = path.replace(":id", conversation).replace(":turnId", turn);
+    const query = path.endsWith("/workspace/file") ? "?path=README.md" : "";
+    const target = path.replace(":id", conversation).replace(":turnId", turn) + query;
     const answer = await call(method.toUpperCase(), target, body?.meta()?.example, OTHER);
     expectProblem(answer, 404, "NOT_FOUND");
   }

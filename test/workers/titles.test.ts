@@ -193,6 +193,33 @@ describe("G24 titles by a model", () => {
     );
   });
 
+  test("FORK-2 TITLE-7 a fork during the call keeps the title of the message, and asks no model for another", async () => {
+    const conversation = await begin({ agentId: titler });
+    const script = titling([{ gate: "title" }, { text: "Late" }]);
+    const { turnId } = await answer(conversation, script);
+    await script.reached("title");
+    const fork = await forkOf(conversation, { turnId });
+    const title = await titleOf(fork);
+    expect(title).toMatch(/^Fork of \{"key":/);
+    const starts = async () => (await types(fork)).filter((type) => type === "conversation.title.started");
+    expect(await starts(), "of the original").toHaveLength(1);
+    const next = titling([{ text: "Another" }]);
+    await answer(fork, next);
+    expect(await starts()).toHaveLength(1);
+    await script.open("title");
+    await expect.poll(() => titleOf(conversation)).toBe("Late");
+    expect([await titleOf(fork), (await next.requests()).length]).toEqual([title, 1]);
+  });
+
+  test("G24 TITLE-1 TITLE-4 a person decides for no title before the first message", async () => {
+    const conversation = await begin({ agentId: titler });
+    expect((await rename(conversation, null)).status).toBe(200);
+    const script = titling([{ text: "Another" }]);
+    await answer(conversation, script);
+    expect([await titleOf(conversation), (await script.requests()).length]).toEqual([null, 1]);
+    await expect.poll(() => listed(conversation)).toBeNull();
+  });
+
   test("G24 TITLE-9 a person's title wins over a running call; an export waits for the call", async () => {
     const conversation = await begin({ agentId: titler });
     const script = titling([{ gate: "title" }, { text: "Late" }]);
@@ -244,6 +271,46 @@ describe("G24 titles by a model", () => {
     await script.open("title");
     await answer(conversation, titling([{ text: "Another" }]));
     expect(await titleOf(conversation)).toBeNull();
+  });
+
+  test("G24 TITLE-4 TITLE-6 a conversation that a call opens gets no title", async () => {
+    const tool = { id: "ask_titler", name: "ask_titler", description: "Asks.", target: { agent: titler } };
+    const posted = await request("/api/libraries/titles/tools", {
+      method: "POST",
+      body: JSON.stringify(tool),
+    });
+    expect(posted.status).toBe(201);
+    const agentId = await createAgent({
+      identity: { systemPrompt: "You ask.", modelProfileId: "test/scripted" },
+      tools: { toolIds: ["titles/ask_titler"] },
+    });
+    const body = JSON.stringify({ projectIds: ["titled"] });
+    expect((await request(`/api/agents/${agentId}`, { method: "PATCH", body })).status).toBe(200);
+    const conversation = await begin({ agentId });
+    const called = titling([{ text: "Another" }]);
+    const { turnId } = await answer(
+      conversation,
+      new Play({
+        replies: [[{ call: "ask_titler", input: { message: called.content } }], [{ text: "Done." }]],
+      }),
+    );
+    const { moves } = await conversation.turn(turnId);
+    const [id = ""] = moves.flatMap(({ toolCall }) => toolCall?.agent?.conversationId ?? []);
+    const room = new TestConversation(id);
+    expect(await room.view()).toMatchObject({ status: "completed", title: null, projectId: "titled" });
+    expect(await types(room)).not.toContain("conversation.title.started");
+    expect(await called.requests()).toHaveLength(1);
+  });
+
+  test("G24 TITLE-6 ERASE-7 the erasure of the first message before the first answer removes its title for good", async () => {
+    const conversation = await begin({ agentId: titler });
+    const { messageId } = await answer(conversation, new Play({ replies: [[{ text: "" }]] }));
+    expect(await titleOf(conversation)).not.toBeNull();
+    const erased = await request(`${conversation.path}/events/${messageId}`, { method: "DELETE" });
+    expect(erased.status).toBe(204);
+    await answer(conversation, titling([{ text: "Another" }]));
+    expect(await titleOf(conversation)).toBeNull();
+    expect(await types(conversation)).not.toContain("conversation.title.started");
   });
 
   test("G24 TITLE-7 a persona with an unknown profile or without a profile is refused", async () => {

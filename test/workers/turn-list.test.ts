@@ -122,8 +122,25 @@ describe("A70 the turns of a tenant", () => {
     });
     const { turns } = await client.turns.list({ agent: own, tool: "test/double" });
     expect(turns.map(({ id }) => id)).toEqual([calling]);
-    const refused = await request(`/api/turns?${of}&since=yesterday`, {}, OLGA);
-    expect(refused.status).toBe(422);
+    for (const [name, length] of Object.entries({ month: 7, day: 10 })) {
+      const today = createdAt.slice(0, length);
+      const earlier = new Date(Date.parse(today) - 1).toISOString().slice(0, length);
+      expect(await idsOf(`${of}&since=${today}&until=${today}`), name).toEqual([plain, calling, failing]);
+      expect(await idsOf(`${of}&until=${earlier}`), name).toEqual([]);
+    }
+    for (const name of ["since", "until"]) {
+      const refused = await request(`/api/turns?${of}&${name}=yesterday`, {}, OLGA);
+      expect(refused.status).toBe(422);
+      expect(await refused.json()).toMatchObject({
+        code: "INVALID_INPUT",
+        errors: [
+          {
+            path: `/${name}`,
+            message: expect.stringMatching(/month such as .* day such as .* time such as/),
+          },
+        ],
+      });
+    }
   });
 
   test("A70 are listed by failed tools, and apart if they were stopped", async () => {

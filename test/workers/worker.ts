@@ -16,6 +16,7 @@ import { localAuthorize } from "../../src/http/auth/authorize.ts";
 import { library as strategies } from "../../src/library/strategies/strategies.ts";
 import type { SpanExporter } from "../../src/model/span.ts";
 import { DEFAULT_RETENTION } from "../../src/policy/retention.ts";
+import type { ArtifactType } from "../../src/protocol/artifacts.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
 import type { LocationPolicy } from "../../src/protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
@@ -63,7 +64,23 @@ function tracedExporter(): SpanExporter {
 /** The retention of projects, in days. */
 export const RETENTION_DAYS: Record<string, number> = { brief: 7 };
 
+/** The types of artifacts. The tests of artifacts use them with other stores, too. */
+export const ARTIFACT_TYPES: readonly ArtifactType[] = [
+  {
+    id: "decision",
+    pathPattern: "decisions/*.json",
+    schema: {
+      type: "object",
+      properties: { title: { type: "string" }, status: { enum: ["open", "taken"] } },
+      required: ["title", "status"],
+    },
+    index: { fields: ["status"], embed: ["title"] },
+  },
+  { id: "note", pathPattern: "notes/**", schema: { type: "string", minLength: 5 } },
+];
+
 const app = dramatis({
+  artifactTypes: ARTIFACT_TYPES,
   libraries: [
     memoryLibrary,
     learningLibrary,
@@ -83,6 +100,12 @@ const app = dramatis({
   },
   tasks: { allowedHosts: [new URL(environment.PROVIDER_CONTROL_URL).host] },
   telemetry: { exporter: tracedExporter },
+  policy: [
+    { id: "no-release", projects: ["policed"], paths: ["release/**"], then: "deny", reason: "Ask Ada." },
+    { id: "no-example", projects: ["policed"], hosts: ["*.example.com"], then: "deny" },
+    { id: "no-march", projects: ["policed"], tools: ["march"], then: "deny" },
+    { id: "ask-tainted", projects: ["policed"], effects: ["once"], tainted: true, then: "ask" },
+  ],
   location: (tenant) => LOCATIONS[tenant] ?? {},
   retention: (conversation) => {
     if (conversation.projectId === "broken") throw new Error("The policy is broken.");
@@ -92,11 +115,12 @@ const app = dramatis({
     if (projectId === "broken") throw new Error("The policy is broken.");
     return projectId === "titled" ? "message" : "none";
   },
+  mcp: { tools: ["test/double", "test/transfer", "test/charge", "absent/tool", "mcp-flows/twice"] },
   // Tests send any number of requests. Tests of limits have their own applications.
   limits: { requests: false, fanOutWidth: 250 },
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
 
 /** Conversations that accept three turns, and another every ten seconds. Secret requests are refused. */
 export const { Conversation: LimitedConversation } = dramatis({

@@ -21,6 +21,7 @@ import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
+import type { WorkspaceApi } from "../../protocol/workspace.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { Application } from "../base/application.ts";
 import type { Copy } from "../base/copies/copy.ts";
@@ -74,6 +75,8 @@ export interface RuntimeContext
   /** The memory for media; unlimited when absent. */
   mediaBudget?: MediaBudget;
   resultStores: LargeResultStores;
+  /** Foreground calls of tools that run at a time; `MAX_RUNNING_CALLS` when absent. */
+  toolCalls?: number;
   /** Reports whether the call with an id was erased. Removes its stored results if it was (ERASE-9). */
   isErased(operationId: string): Promise<boolean>;
   /** Rate of accepted turns; absent = no limit. The count is in memory and restarts when the actor wakes. */
@@ -87,6 +90,11 @@ export interface RuntimeContext
   /** Receives all spans that a commit has ended. */
   log?: (spans: readonly Span[]) => void;
   agent: Find<Pick<MemoryApi, "offerMemories" | "searchMemories">>;
+  /** Returns the note about the artifacts of a project, of types or of all. Without it, requests have no such note. */
+  knowledge?(
+    place: { tenant: string; project: string },
+    types?: readonly string[],
+  ): Promise<string | undefined>;
   run: Find<Pick<CoordinatorApi, "start" | "status" | "cancel">>;
   /** Returns the versions and the projects of an agent that joins. Throws `NOT_FOUND`, `FORBIDDEN`, `TOO_LARGE`. */
   invite(record: ConversationIdentity, agentId: string): Promise<Invitation>;
@@ -126,6 +134,8 @@ export interface ActorContext
     Pick<Application, "directory" | "eventLog" | "stores" | "attachments" | "location"> {
   agent: Find<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
   conversation: Find<Pick<ConversationApi, "remove" | "resolveApproval" | "view" | "takeFork">>;
+  /** Absent if workspaces cannot exist. */
+  workspace?: Find<Pick<WorkspaceApi, "forget">>;
   /** Returns the actor's name. */
   name(): string;
   /** Returns the tenant and the id in the actor's name. */
@@ -148,6 +158,8 @@ export interface ConversationApplication
     Pick<
       ActorContext,
       | "gateway"
+      | "knowledge"
+      | "workspace"
       | "adapters"
       | "mediaBudget"
       | "gate"
@@ -158,6 +170,7 @@ export interface ConversationApplication
       | "agentTurns"
       | "clientToolTimeoutMs"
       | "approvalTimeoutMs"
+      | "toolCalls"
       | "retention"
       | "titles"
       | "importedChain"

@@ -15,7 +15,7 @@ import { asDone, asResult, type Result } from "../../shared/errors.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { replayRecording } from "./core/replay/replay.ts";
-import type { ConversationState } from "./core/state.ts";
+import { type ConversationState, workspaceIn } from "./core/state.ts";
 import { checkKeeper, checkOperator } from "./inbound/access.ts";
 import { usageView } from "./reads/call-views.ts";
 import { readCauses, readIncidents } from "./reads/record-lists.ts";
@@ -29,6 +29,13 @@ export abstract class ReadableConversation<Env extends Cloudflare.Env> extends R
       ...conversationView(state),
       usage: usageView(state.usage),
       spent: spendingView(state.spent),
+    }));
+  }
+
+  async workspace(principal: Principal) {
+    return readAs(this.context, principal, ({ record }) => ({
+      project: record.projectId,
+      ...workspaceIn(record),
     }));
   }
 

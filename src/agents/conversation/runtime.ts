@@ -348,6 +348,7 @@ export class ConversationRuntime implements StoredConversation {
       finished: (n) => this.#finishedTurn(n),
       preview: (signal) => this.#preview(signal),
       inlineBytes: (turn) => inlineBytes(this.state, turn),
+      startMore: () => this.#shell.startAll(),
       // A late outcome is noted by name, as if its executor had lost this actor. It is noted once, even if it arrives again.
       report: (...outcomes) => {
         if (outcomes.some(bringsAgent) && this.state.record.listed !== false)

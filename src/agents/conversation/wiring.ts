@@ -40,7 +40,16 @@ import { ConversationRuntime } from "./runtime.ts";
 /** The members of a context that the platform, the application and other actors give. */
 type Given = Omit<
   ActorContext,
-  "publish" | "onUsage" | "onCommit" | "approvals" | "listing" | "expel" | "armWakeup" | "media" | "isErased"
+  | "publish"
+  | "onUsage"
+  | "onCommit"
+  | "approvals"
+  | "listing"
+  | "expel"
+  | "armWakeup"
+  | "armCopies"
+  | "media"
+  | "isErased"
 > &
   WakeupsOfActor;
 
@@ -122,6 +131,7 @@ export function connected(given: Given, outflows: Outflows): ConversationContext
   const named = (name: "erasing" | "backup" | "removal") => wakeups.add(name, () => context[name].wake());
   Object.assign(context, {
     armWakeup: window.arm,
+    armCopies: (dueIn) => context.copies.armInCommit(dueIn),
     isErased: (operationId) => context.erasing.isErased(operationId),
     expireAt: (time) => expiry.arm(Math.max(0, time - clock.now())),
     expel: () => context.readers.expel((principal) => context.access.mayRead(principal)),

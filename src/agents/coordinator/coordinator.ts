@@ -54,7 +54,7 @@ import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
 import type { CoordinatorApplication } from "./context.ts";
 import { wholeOutput } from "./core/child-run.ts";
-import { runCaller, unknownRun } from "./core/record.ts";
+import { runCaller, runWorkspace, unknownRun } from "./core/record.ts";
 import { isOver } from "./core/state.ts";
 import { cannotDefer, checkReader, mayRead } from "./inbound/start-run.ts";
 import { readRunTrace } from "./reads/run-trace.ts";
@@ -163,6 +163,13 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async workflow(principal: Principal) {
       return this.#read(principal, () => runWorkflow(this.#runtime.state));
+    }
+
+    async workspace(principal: Principal) {
+      return this.#read(principal, () => {
+        const { record } = this.#runtime.state;
+        return { project: record.projectId, ...runWorkspace(record) };
+      });
     }
 
     async follow(principal: Principal, options: FollowRun = {}) {

@@ -26,7 +26,8 @@ import { RunRuntime } from "./run-runtime.ts";
 import type { RunJournalRow } from "./store/run-journal.ts";
 
 /** The members of a context that the platform, the application and other actors give. */
-type Given = Omit<ActorContext, "armWakeup" | "turn" | "listing" | "approvals"> & WakeupsOfActor;
+type Given = Omit<ActorContext, "armWakeup" | "armCopies" | "turn" | "listing" | "approvals"> &
+  WakeupsOfActor;
 
 /** The platform's side of a run's actor. */
 type ActorPlatform = Pick<
@@ -98,6 +99,9 @@ export function connected(given: Given, turns: TenantTurns, outflows: Outflows):
     if (context.runtime.exists && context.runtime.dueIn !== null) context.logged.wake();
     return context.runtime.dueIn;
   }).arm;
+  context.armCopies = (dueIn) => {
+    if (context.logged.exists) copies.armInCommit(dueIn);
+  };
   const expiry = wakeups.add("expiry", () => context.sockets.expire());
   context.expireAt = (time) => expiry.arm(Math.max(0, time - clock.now()));
   context.turn = () => turns.take(context.runtime.state.record.tenant, clock);

@@ -6,6 +6,7 @@ import { type ExecutorReport, MAX_OUTPUT_BYTES, type ToolInvocation } from "../.
 import { identifier } from "../../protocol/requests.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { calledMemorySchema } from "../../protocol/tool-memory.ts";
+import { workspaceLinkSchema } from "../../protocol/workspace.ts";
 import { trailFields } from "../../shared/call-trail.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
@@ -32,6 +33,7 @@ const contextSchema = z.intersection(
   z.object({
     tenant: identifier,
     projectId: identifier,
+    workspace: workspaceLinkSchema.exactOptional(),
     ...trailFields,
   }),
   z.union(
@@ -66,6 +68,7 @@ const invocationSchema = z.object({
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
   inlineBytes: z.exactOptional(z.int().min(0).max(MAX_OUTPUT_BYTES)),
   context: contextSchema,
+  projectIds: z.exactOptional(z.array(definitionIdSchema)),
   memory: calledMemorySchema.exactOptional(),
 });
 

@@ -3,16 +3,19 @@
  * stops, the results go to the caller's actor by name.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
+import type { Artifacts } from "../../artifacts/artifacts.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
 import type { BatchCaller, ErasedCallApi, TaskExecutor } from "../../protocol/executor-api.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
 import type { PastTurnsApi } from "../../protocol/tool-memory.ts";
+import type { WorkspaceApi } from "../../protocol/workspace.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Application } from "../base/application.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
+import { artifactsFor } from "./artifacts.ts";
 import { readCalls } from "./calls.ts";
 import { deliverResult } from "./deliver.ts";
 import { memoryFor } from "./memory.ts";
@@ -20,6 +23,7 @@ import { runCalls } from "./run-calls.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { storedResults } from "./stored-results.ts";
 import { callerToolState } from "./tool-state.ts";
+import { workspaceFor } from "./workspace.ts";
 
 /** Pause before a conversation that did not answer is asked again, in milliseconds. */
 const ASK_AGAIN_MS = 1_000;
@@ -30,6 +34,8 @@ export interface ExecutorApplication
     Pick<ActionPorts, "mayReach" | "models" | "vectors"> {
   tools: ToolCodes;
   clock: Clock;
+  /** Throws `UNAVAILABLE` if a binding is missing. */
+  artifacts(): Artifacts;
   /** The address of the Worker, if it is known. */
   baseUrl: string | undefined;
 }
@@ -42,7 +48,7 @@ export function createExecutorClass<Env>(
 ) => WorkerEntrypoint<Env> & TaskExecutor {
   return class Executor extends WorkerEntrypoint<Env> implements TaskExecutor {
     async run(calls: unknown, caller: BatchCaller): Promise<void> {
-      const { attachments, maxAttachmentBytes, ...given } = application(this.env);
+      const { attachments, maxAttachmentBytes, artifacts, ...given } = application(this.env);
       const { clock } = given;
       const connect = (context: CallContext) =>
         durableActor<CallerApi>(this.env as object, callerOf(context));
@@ -67,7 +73,7 @@ export function createExecutorClass<Env>(
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => callerToolState(() => connect(context)),
-          memory: (call, onTainted) =>
+          memory: (call, taint) =>
             memoryFor(
               {
                 agent: (tenant, id) =>
@@ -78,7 +84,20 @@ export function createExecutorClass<Env>(
                   ),
               },
               call,
-              onTainted,
+              taint,
+            ),
+          artifacts: (call, taint) => artifactsFor(artifacts, call, taint),
+          workspace: (call, signal, taint) =>
+            workspaceFor(
+              (tenant, id) =>
+                durableActor<WorkspaceApi>(
+                  this.env as object,
+                  { kind: "workspace", tenant, id },
+                  "UNAVAILABLE",
+                ),
+              call,
+              signal,
+              taint,
             ),
           deliver: ({ operationId, attempt, context }, result) =>
             deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),

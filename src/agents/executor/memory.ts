@@ -22,6 +22,11 @@ export interface MemoryPorts {
   pastTurns(context: CallContext, request: PastTurnsRequest): Promise<Result<PastTurns>>;
 }
 
+/** The taint of a call: whether it has read untrusted content since it began (MEMTOOL-6). */
+export interface CallTaint {
+  tainted?: true;
+}
+
 /** The parts of a call that determine its rights in its agent's memory. */
 export interface MemoryCall {
   context: CallContext;
@@ -29,18 +34,16 @@ export interface MemoryCall {
 }
 
 /**
- * Returns the memory that a call may use. All ids come from the call's context. Calls `onTainted` after the call reads untrusted content.
+ * Returns the memory that a call may use. All ids come from the call's context. Records in `taint` that the call reads untrusted content.
  */
 export function memoryFor(
   ports: MemoryPorts,
   { context, memory }: MemoryCall,
-  onTainted: () => void = () => undefined,
+  taint: CallTaint = {},
 ): ToolMemory {
-  let isTainted = memory?.tainted === true;
   /** Records a read of tainted content (MEMTOOL-6). */
   const noted = <Value>(value: Value, hasTaint: boolean): Value => {
-    if (hasTaint) onTainted();
-    isTainted ||= hasTaint;
+    if (hasTaint) taint.tainted = true;
     return value;
   };
   /** Returns the agent and the rights of the call. Throws `ToolError` if the call has no memory (MEMTOOL-5). */
@@ -59,7 +62,7 @@ export function memoryFor(
           : { kind: "run", runId: context.runId },
       subject: { conversationId, ...defined({ userId }) },
       sources: [{ conversationId, turnId }],
-      ...(isTainted ? { tainted: true } : {}),
+      ...(memory?.tainted === true || taint.tainted === true ? { tainted: true } : {}),
     };
     return { agent: await ports.agent(context.tenant, agentId), agentId, turnId, reader, writer };
   };

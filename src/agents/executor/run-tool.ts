@@ -20,8 +20,10 @@ import type { Tool, ToolContext } from "../../library/define/define.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
+import { MAX_RULE } from "../../policy/gate.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
+import type { ToolArtifacts } from "../../protocol/artifacts.ts";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import type {
   AttemptEnd,
@@ -34,6 +36,7 @@ import type {
 import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
 import type { GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolMemory } from "../../protocol/tool-memory.ts";
+import type { ToolWorkspace } from "../../protocol/workspace.ts";
 import { defined } from "../../shared/defined.ts";
 import { placeOf } from "../../shared/error-place.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -41,6 +44,7 @@ import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 import { cut } from "../../shared/text.ts";
 import { unreachableClass } from "../base/lookup/class-problems.ts";
+import type { CallTaint } from "./memory.ts";
 import { MAX_PROGRESS_BYTES, parseOutput, textOf, toJson } from "./output.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { runTask } from "./steps/run-task.ts";
@@ -54,7 +58,11 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   clock: Clock;
   state(context: CallContext): ToolState;
   /** Returns the memory that a call may use, as `memoryFor`. */
-  memory(call: ToolInvocation, onTainted: () => void): ToolMemory;
+  memory(call: ToolInvocation, taint: CallTaint): ToolMemory;
+  /** Returns the artifacts that a call may use, as `artifactsFor`. Without it, calls have no artifacts. */
+  artifacts?(call: ToolInvocation, taint: CallTaint): ToolArtifacts;
+  /** Returns the workspace of a call, as `workspaceFor`. Without it, calls have no workspace. */
+  workspace?(call: ToolInvocation, signal: AbortSignal, taint: CallTaint): ToolWorkspace;
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
   /** Stores results that are too large for a turn. */
   results: StoredResults;
@@ -63,6 +71,12 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
 }
 
 const MAX_MESSAGE_LENGTH = 4_000;
+const NO_WORKSPACE: ToolWorkspace = {
+  perform: () => Promise.reject(new ToolError("This Executor has no workspaces.")),
+};
+const NO_ARTIFACTS: ToolArtifacts = {
+  perform: () => Promise.reject(new ToolError("This Executor has no artifacts.")),
+};
 const NO_MESSAGE = "The tool failed without a message.";
 
 /** Receives the reports of a call during and after its run. */
@@ -82,11 +96,11 @@ export async function runTool(
   const { clock, state, memory, defer, baseUrl } = ports;
   const record = call.task && new TaskRecord(call.task, clock, call.allowance);
   let running = true;
-  let tainted: true | undefined;
+  const taint: CallTaint = {};
   const given = new Set<unknown>();
   let work: Promise<unknown> | undefined;
   /** Returns the effects of the call in addition to its result. */
-  const did = () => defined({ task: record?.summary, tainted });
+  const did = () => defined({ task: record?.summary, tainted: taint.tainted });
   const succeeded = async (value: unknown): Promise<ToolResult> => {
     const result = await outputOf(ports, call, value);
     return { tool_call_id: call.toolCallId, success: true, result };
@@ -99,9 +113,9 @@ export async function runTool(
         signal: ended,
         context: call.context,
         state: state(call.context),
-        memory: memory(call, () => {
-          tainted = true;
-        }),
+        memory: memory(call, taint),
+        workspace: ports.workspace?.(call, ended, taint) ?? NO_WORKSPACE,
+        artifacts: ports.artifacts?.(call, taint) ?? NO_ARTIFACTS,
         now: () => clock.now(),
         async defer(options = {}) {
           if (effect === "pure") throw new ToolError(NOT_DEFERRABLE);
@@ -176,9 +190,11 @@ export function failedResult(toolCallId: string, error: unknown, place = ""): To
 /** Never throws. Reading a foreign error can fail, and its members can have any type. */
 function errorOf(thrown: unknown, place: string): NonNullable<ToolResult["error"]> {
   try {
-    const { code, message, retriable } = describe(thrown, place);
+    const { code, message, retriable, rule } = describe(thrown, place);
     const text = cut(String(message ?? ""), MAX_MESSAGE_LENGTH) || NO_MESSAGE;
-    return { code: knownCode(code), message: text, retriable: Boolean(retriable) };
+    const denied =
+      code === "PERMISSION_DENIED" && typeof rule === "string" ? { rule: cut(rule, MAX_RULE) } : {};
+    return { code: knownCode(code), message: text, retriable: Boolean(retriable), ...denied };
   } catch {
     return { code: "EXECUTION_FAILED", message: NO_MESSAGE, retriable: false };
   }
@@ -215,10 +231,14 @@ function timedOut({ timeoutMs }: ToolInvocation): ToolError {
   return new ToolError(message, { code: "TIMEOUT", retriable: true });
 }
 
-function describe(error: unknown, place: string): { code: unknown; message: unknown; retriable: unknown } {
+function describe(
+  error: unknown,
+  place: string,
+): { code: unknown; message: unknown; retriable: unknown; rule?: unknown } {
   if (error instanceof ToolError) return error;
   if (error instanceof DramatisError) {
-    return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
+    const { message, retriable, options } = error;
+    return { code: toolErrorCode(error), message, retriable, rule: options.rule };
   }
   // Log the place of unexpected errors for the tool's author. The message is only in the result, because it may quote the input.
   console.error(`A tool failed${place}:`, placeOf(error));

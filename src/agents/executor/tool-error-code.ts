@@ -6,6 +6,7 @@ export function toolErrorCode({ code }: DramatisError): ToolErrorCode {
   switch (code) {
     case "NOT_FOUND":
     case "INVALID_INPUT":
+    case "PERMISSION_DENIED":
     case "INTERNAL_ERROR":
       return code;
     case "INVALID_JSON":

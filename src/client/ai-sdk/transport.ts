@@ -2,8 +2,8 @@
 
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { defined } from "../../shared/defined.ts";
-import type { ClientOptions } from "../api.ts";
 import { createClient } from "../http.ts";
+import type { ClientOptions } from "../options.ts";
 import { apiUrl, authorization, pathOf } from "../requests.ts";
 import { TurnStopper } from "./turn-stopper.ts";
 

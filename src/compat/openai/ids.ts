@@ -85,8 +85,13 @@ export function startedAt(turnId: string): number {
 }
 
 /** Derives the id of a conversation from a subject's idempotency key. Different keys and subjects have different ids. */
-export async function conversationOfKey(tenant: string, subject: string, key: string): Promise<string> {
-  const text = new TextEncoder().encode(JSON.stringify(["openai", tenant, subject, key]));
+export async function conversationOfKey(
+  protocol: "openai" | "mcp",
+  tenant: string,
+  subject: string,
+  key: string,
+): Promise<string> {
+  const text = new TextEncoder().encode(JSON.stringify([protocol, tenant, subject, key]));
   const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", text)).slice(0, 26);
   return `conv_${Array.from(bytes, (byte) => ALPHABET.charAt(byte % 32)).join("")}`;
 }

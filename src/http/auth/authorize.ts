@@ -1,7 +1,7 @@
 /**
  * Authentication: the application's `authorize`, or the default here.
  *
- * AUTH-1  Every request except `GET /health` passes `authorize` before the API reveals any data.
+ * AUTH-1  Every request except `GET /health` and the OAuth metadata of `/mcp` passes `authorize` before the API reveals any data.
  * AUTH-2  Without configuration all requests are refused. The local principal requires a runtime that was started for
  *         one machine (`DRAMATIS_LOCAL`), a loopback `Host`, and a page of that origin. So other sites in the user's
  *         browser and rebound DNS names cannot reach it. The server must pass the true `Host`: wrangler believes a

@@ -29,6 +29,7 @@ export function allowOrigins({ origins }: CorsOptions): MiddlewareHandler {
     allowMethods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     exposeHeaders: [
       "Location",
+      "Mcp-Session-Id",
       "Retry-After",
       "X-Dramatis-Conversation",
       "X-Dramatis-Turn",

@@ -1,11 +1,13 @@
 /** The variables of a request: the ports that its handlers use, and the principal. */
 
 import type { Hono } from "hono";
+import type { Artifacts } from "../../artifacts/artifacts.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { ListsMove } from "../../d1/move-lists.ts";
 import type { TriggerDirectory } from "../../d1/triggers.ts";
+import type { Projects } from "../../git/projects.ts";
 import type { LibraryPorts } from "../../library/authoring/authoring.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
@@ -23,6 +25,8 @@ export interface RequestPorts {
   triggers(): TriggerDirectory;
   lists(): ListsMove;
   attachments(): AttachmentStore;
+  projects(): Projects;
+  artifacts(): Artifacts;
   libraries(tenant: string): LibraryPorts;
   missing(): MissingPart[];
   /** `offline` if no language model is connected. */

@@ -33,6 +33,8 @@ export interface Limits {
    * conversation. Default: 4, 32 and 256.
    */
   calls?: { depth?: number; open?: number; tree?: number };
+  /** Maximum number of foreground calls of tools that run at a time in a conversation. Further calls wait. From 1 to 64. Default: 4. */
+  toolCalls?: number;
   /** Time limit for a person's approval of a tool call, in milliseconds. Default: 86 400 000, a day. */
   approvalMs?: number;
   /**
@@ -80,6 +82,7 @@ const limitsSchema = z.strictObject({
       tree: z.int().min(1).max(MAX_TREE).default(256),
     })
     .prefault({}),
+  toolCalls: z.int().min(1).max(64).default(4),
   approvalMs: z
     .int()
     .min(1_000)

@@ -19,14 +19,28 @@ export function filter(description: string) {
   return z.exactOptional(z.string().min(1).max(200).meta({ description }));
 }
 
-/** Returns the schema of a filter by a time. Its value is in milliseconds since the epoch. */
-export function timeFilter(description: string) {
+/** Returns the schema of the filter `since` or `until`. Its value is in milliseconds since the epoch. */
+export function timeFilter(edge: "since" | "until", description: string) {
   return z.exactOptional(
-    z.iso
-      .datetime({ offset: true, error: "Must be a time in ISO 8601, such as `2026-01-31T12:00:00Z`." })
-      .meta({ description, example: "2026-01-31T12:00:00Z" })
-      .transform((text) => Date.parse(text)),
+    z
+      .union(
+        [z.iso.datetime({ offset: true }), z.iso.date(), z.string().regex(/^[0-9]{4}-(?:0[1-9]|1[0-2])$/)],
+        "Must be a month such as `2026-01`, a day such as `2026-01-31`, or a time such as `2026-01-31T12:00:00Z`.",
+      )
+      .meta({
+        description: `${description} A day or a month, in UTC, ${edge === "since" ? "counts from its beginning" : "is included"}.`,
+        example: "2026-01-31T12:00:00Z",
+      })
+      .transform((text) => (edge === "since" ? Date.parse(text) : endOf(text))),
   );
+}
+
+/** Returns the end of a day or a month in UTC, or a time itself. */
+function endOf(text: string): number {
+  const end = new Date(text);
+  if (text.length === "2026-01".length) end.setUTCMonth(end.getUTCMonth() + 1);
+  if (text.length === "2026-01-31".length) end.setUTCDate(end.getUTCDate() + 1);
+  return end.getTime();
 }
 
 /** The query of a list. */

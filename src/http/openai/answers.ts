@@ -1,4 +1,4 @@
-/** Whole and streamed answers, for both OpenAI protocols. */
+/** Whole and streamed answers, for the OpenAI protocols and MCP. */
 
 import {
   type AnswerEncoder,
@@ -48,7 +48,8 @@ export async function* streamedAnswer<Payload>(
   }
 }
 
-async function finishedAnswer({ address, view }: PendingAnswer): Promise<TurnAnswer> {
+/** Returns the answer of a turn that has ended, or that waits for the client. */
+export async function finishedAnswer({ address, view }: PendingAnswer): Promise<TurnAnswer> {
   const answer = answerOf(await view(), address);
   if (answer === null) throw new Error("The turn must contain an answer that has ended.");
   return answer;

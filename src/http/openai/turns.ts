@@ -58,7 +58,12 @@ interface FieldPointers {
   format: string;
 }
 
+/** A request for an answer. The OpenAI protocols and MCP make it. */
 export interface AnswerRequest {
+  /** Keys of two protocols never name the same conversation. */
+  protocol: "openai" | "mcp";
+  /** The error for an agent that does not exist. */
+  noAgent(id: string): DramatisError;
   actors: ActorLookup;
   location: HttpEnv["Variables"]["location"];
   principal: Principal;
@@ -92,7 +97,8 @@ export async function requestAnswer(
   const key = given === "" ? undefined : given;
   const traceparent = context.req.header("traceparent");
   const finalOnly = format?.type === "json_schema";
-  const pending = await start({ actors, location, principal, key, pointers, finalOnly, traceparent }).catch(
+  const request = { protocol: "openai", noAgent: noSuchModel, pointers, finalOnly } as const;
+  const pending = await start({ ...request, actors, location, principal, key, traceparent }).catch(
     (error: unknown) => {
       throw withPointers(error, {
         agentId: "/model",
@@ -124,12 +130,13 @@ export async function beginConversation(
   { history, content: unchecked }: MessageInput,
   { listed, question, ...options }: TurnOptions & { listed: boolean; question: object },
 ): Promise<PendingAnswer> {
-  const { principal, key } = request;
+  const { protocol, principal, key } = request;
   const { tenant, subject } = principal;
-  if (!isAgentId(model)) throw noSuchModel(model);
+  if (!isAgentId(model)) throw request.noAgent(model);
   const content = parseContent(unchecked);
   const policy = request.location(tenant);
-  const plain = key === undefined ? `conv_${ulid()}` : await conversationOfKey(tenant, subject, key);
+  const plain =
+    key === undefined ? `conv_${ulid()}` : await conversationOfKey(protocol, tenant, subject, key);
   const id = newConversationIdOf(plain, model, {}, policy);
   const { locationHint } = policy;
   const conversation = await request.actors.conversation(tenant, id, locationHint);
@@ -141,7 +148,7 @@ export async function beginConversation(
     ...(listed ? {} : { listed }),
     ...(key === undefined ? {} : { fingerprint: await fingerprintOf(question) }),
   });
-  if (!created.ok && created.error.code === "NOT_FOUND") throw noSuchModel(model);
+  if (!created.ok && created.error.code === "NOT_FOUND") throw request.noAgent(model);
   unwrap(created);
   return startTurn(request, conversation, { id, model }, { ...options, content });
 }

@@ -9,6 +9,7 @@ export const TAGS = {
   agents: "Agents to talk to.",
   memories: "Memories of agents: reading, writing, search and provenance.",
   libraries: "Personas, tools and model profiles, each with all its versions.",
+  projects: "Projects and their git repositories.",
   conversations: "Conversations, their messages and their journal.",
   turns: "Sending messages, and reading the results.",
   events: "Following a conversation live, as server-sent events or over a WebSocket.",

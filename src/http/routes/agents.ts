@@ -212,7 +212,7 @@ export const agentRoutes: readonly Route[] = [
 ];
 
 /** Returns what the persona of an agent tells its users. Empty if the persona does not resolve. */
-async function offerOf(
+export async function offerOf(
   registry: Registry,
   { persona }: AgentIdentity,
 ): Promise<Pick<AgentSummary, "name" | "description" | "examples">> {

@@ -16,7 +16,7 @@ const listQuery = pageSchema.extend({
   agent: filter("Calls of this agent."),
   conversation: filter("Calls in this conversation."),
   run: filter("Gates of this run."),
-  since: timeFilter("Requests since this time."),
+  since: timeFilter("since", "Requests since this time."),
 });
 
 export const approvalRoutes: readonly Route[] = [

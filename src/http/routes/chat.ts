@@ -142,10 +142,10 @@ async function turnOfMessage(
 }
 
 /** Submits the answers. Returns the number of the entry after which the turn continues (CHATAPPROVE-1). */
-async function answered(
+export async function answered(
   conversation: ConversationActor,
   principal: Principal,
-  { turnId, answers }: ChatAnswers,
+  { turnId, answers }: Pick<ChatAnswers, "turnId" | "answers">,
 ): Promise<number> {
   unwrap(await conversation.turn(principal, turnId));
   const newest = async (limit: number) =>

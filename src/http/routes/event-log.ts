@@ -3,6 +3,7 @@
 import { z } from "zod";
 import {
   eventLogId,
+  type FoundMessage,
   foundMessage,
   LOGGED_TYPES,
   loggedEvent,
@@ -12,7 +13,7 @@ import {
 import { loggedTypesOf } from "../../protocol/journal-names.ts";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { defined } from "../../shared/defined.ts";
-import { unwrap } from "../../shared/errors.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { JURISDICTIONS, type Jurisdiction, jurisdictionOf } from "../../shared/location.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { filter, pageSchema, positionHeader, positionSchema, timeFilter } from "../base/query.ts";
@@ -34,8 +35,8 @@ const eventsQuery = pageSchema.extend({
   conversation: filter("Events of this conversation."),
   run: filter("Events of this run of a workflow."),
   correlation: filter("Events with this `correlationId`."),
-  since: timeFilter("Events at this time or later."),
-  until: timeFilter("Events before this time."),
+  since: timeFilter("since", "Events at this time or later."),
+  until: timeFilter("until", "Events before this time."),
   after: z.exactOptional(positionSchema.meta({ description: "Events with a higher `seq`." })),
   jurisdiction: place,
 });
@@ -47,8 +48,8 @@ const searchQuery = pageSchema.omit({ order: true }).extend({
     z.enum(MESSAGE_ROLES).meta({ description: "Messages that a person, or an agent, wrote." }),
   ),
   user: filter("Messages of turns that a message of this person caused."),
-  since: timeFilter("Messages at this time or later."),
-  until: timeFilter("Messages before this time."),
+  since: timeFilter("since", "Messages at this time or later."),
+  until: timeFilter("until", "Messages before this time."),
   jurisdiction: place,
 });
 
@@ -90,16 +91,36 @@ export const eventLogRoutes: readonly Route[] = [
       tag: "turns",
       summary: "Search the messages of all conversations",
       description:
-        "The newest messages first: of the caller's conversations, and of all conversations of the tenant for operators and administrators. A message appears a moment after the end of its turn. A page looks at a bounded number of messages, so it may be short and have a `nextCursor`.",
+        "The newest messages first: of the caller's conversations, and of all conversations of the tenant for operators and administrators. A message appears a moment after the end of its turn. A page looks at a bounded number of messages, so it may be short and have a `nextCursor`. During an outage of D1 the messages have no `title`.",
       query: searchQuery,
       answers: onePage("messages", foundMessage),
     },
     async ({ query: { jurisdiction, ...query } }, ports) => {
       const log = await logOf(ports, jurisdiction, query);
-      return page("messages", unwrap(await log.search(ports.principal, query)));
+      const found = unwrap(await log.search(ports.principal, query));
+      const titles = await titlesOf(ports, found.items);
+      const items = found.items.map((message) => {
+        const title = titles.get(message.conversationId);
+        return { ...message, ...defined({ title }) };
+      });
+      return page("messages", { ...found, items });
     },
   ),
 ];
+
+/** Returns the titles of the messages' conversations. An outage of D1 costs the titles only. */
+async function titlesOf(
+  { principal, directory }: HttpEnv["Variables"],
+  messages: readonly FoundMessage[],
+): Promise<ReadonlyMap<string, string>> {
+  try {
+    const ids = messages.map(({ conversationId }) => conversationId);
+    return await directory().titles(principal.tenant, ids);
+  } catch (error) {
+    if (error instanceof DramatisError && error.code === "UNAVAILABLE") return new Map();
+    throw error;
+  }
+}
 
 function logOf(
   { principal, actors }: HttpEnv["Variables"],

@@ -90,7 +90,7 @@ export const runRoutes: readonly Route[] = [
       tag: "runs",
       summary: "List runs",
       description:
-        "Your own runs; all of the tenant for operators and administrators. A run appears, and changes its status here, a moment later than in its own view.",
+        "Your own runs; all of the tenant for operators and administrators. A run appears, and changes its status here, a moment later than in its own view. With several filters, or with `text`, a page looks at up to 2,000 runs, so it may be short or empty and have a `nextCursor`.",
       query: listQuery,
       answers: onePage("runs", runSummary),
     },
@@ -241,7 +241,7 @@ export function runOf(
 }
 
 /** Returns the id of a new run. A key of a principal has one id for ever, so a repeated request finds the same run. */
-async function runIdOf({ tenant, subject }: Principal, key: string | undefined): Promise<string> {
+export async function runIdOf({ tenant, subject }: Principal, key: string | undefined): Promise<string> {
   if (key === undefined) return `run_${ulid()}`;
   return `run_${charactersOf(await sha256Hex(JSON.stringify([tenant, subject, key])))}`;
 }

@@ -31,8 +31,8 @@ const listQuery = pageSchema.extend({
     }),
   ),
   run: filter("The turns that this run started, and the turn that started it."),
-  since: timeFilter("Turns that began at this time or later."),
-  until: timeFilter("Turns that began before this time."),
+  since: timeFilter("since", "Turns that began at this time or later."),
+  until: timeFilter("until", "Turns that began before this time."),
 });
 
 export const turnListRoutes: readonly Route[] = [

@@ -2,7 +2,9 @@
  * The schemas of pinned versions in an imported conversation. They equal the schemas of posted definitions, with
  * parts instead of references.
  */
+
 import { z } from "zod";
+import { TOOL_EFFECTS } from "../../protocol/definition-parts.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -19,7 +21,7 @@ import {
 /** A persona has at most 128 tools. The platform adds the tools for memory and calls. */
 const MAX_TOOLS = 140;
 
-const effect = z.enum(["pure", "idempotent", "once"]);
+const effect = z.enum(TOOL_EFFECTS);
 const origin = { id: definitionIdSchema, version: z.int().min(0), hash: z.string().max(200) };
 const pin = { ...origin, library: definitionIdSchema.exactOptional() };
 const timeoutMs = z.int().min(1).max(MAX_TIMEOUT_MS);

@@ -36,6 +36,7 @@ export interface Application<Other> {
 interface Declared {
   id: string;
   persona: string;
+  projectIds?: string[];
 }
 
 /** Returns the libraries and the declarations of an application, with its agents in code. Throws `INVALID_INPUT` (COLLECT-2, COLLECT-4). */
@@ -61,7 +62,11 @@ export function collectAgents<Other extends { id: string }>({
       "INVALID_INPUT",
       `The library "${APP_LIBRARY}" needs another id: agents made with defineAgent(…), and \`workflows\`, are in a library of this id.`,
     );
-  const declared = ({ id }: AgentInCode) => ({ id, persona: `${APP_LIBRARY}/${id}` });
+  const declared = ({ id, projectIds }: AgentInCode) => ({
+    id,
+    persona: `${APP_LIBRARY}/${id}`,
+    ...defined({ projectIds }),
+  });
   const others = found.agents.filter((agent) => !given.includes(agent));
   return {
     libraries: [...libraries, library],

@@ -10,7 +10,7 @@ import type { Persona } from "../../protocol/definitions.ts";
 import type { MemoryScope } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { agentIdSchema } from "../../shared/id-schemas.ts";
+import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { validate } from "../../shared/validation.ts";
 import {
@@ -30,7 +30,7 @@ export type { AgentInCode } from "../tasks/built.ts";
 
 /** The argument of `defineAgent`. */
 export interface AgentOptions
-  extends Pick<Persona, "name" | "description" | "titles" | "budget" | "examples"> {
+  extends Pick<Persona, "name" | "description" | "titles" | "budget" | "examples" | "knowledge"> {
   /** 1 to 64 lower-case letters, digits and hyphens. */
   id: string;
   /** Tells the model its role, its task and its manner. */
@@ -46,6 +46,8 @@ export interface AgentOptions
   agents?: readonly (AgentInCode | string)[] | (() => readonly (AgentInCode | string)[]);
   /** The owner of the agent's memories, or the memory settings of a persona. Default: no memory (AGENTCODE-2). */
   memory?: MemoryScope | PersonaOptions["memory"];
+  /** The projects of the agent, with their repositories. Default: `["default"]`. */
+  projectIds?: string[];
 }
 
 /** Advice on a definition that another module has not defined yet. */
@@ -64,11 +66,12 @@ const optionsSchema = z.strictObject({
   id: agentIdSchema,
   instructions: z.string("Must be a text that tells the model its role.").min(1),
   ...Object.fromEntries(
-    ["name", "description", "titles", "budget", "examples", "memory"].map((name) => [
+    ["name", "description", "titles", "budget", "examples", "knowledge", "memory"].map((name) => [
       name,
       z.unknown().optional(),
     ]),
   ),
+  projectIds: z.array(definitionIdSchema).min(1).optional(),
   model: z
     .custom((value) => isObject(value) || (typeof value === "string" && /^[^/]+\/./.test(value)), {
       error: 'Must be "provider/model", such as "openai/gpt-4.1-mini", or a model profile.',
@@ -113,7 +116,7 @@ const optionsSchema = z.strictObject({
 export function defineAgent(options: AgentOptions): AgentInCode {
   const what = typeof options?.id === "string" ? `Agent "${options.id}"` : "The agent";
   validate(optionsSchema, options, "", what);
-  const { id, instructions, model, tools = [], agents = [], memory, ...others } = options;
+  const { id, instructions, model, tools = [], agents = [], memory, projectIds, ...others } = options;
   for (const [index, tool] of tools.entries()) {
     if (!(isTask(tool) || isWorkflow(tool)) || tool.definition.description !== undefined) continue;
     const message = `${what}: /tools/${index}: The ${tool.made} "${tool.id}" needs a \`description\`, because the model reads it.`;
@@ -130,7 +133,7 @@ export function defineAgent(options: AgentOptions): AgentInCode {
     made: "agent",
     tools: [...tools],
     colleagues: typeof agents === "function" ? agents : () => agents,
-    ...defined({ modelProfile: profile }),
+    ...defined({ modelProfile: profile, projectIds }),
   };
 }
 

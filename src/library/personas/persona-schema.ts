@@ -2,10 +2,13 @@
  * Schemas of personas and model profiles. They are strict: an unknown field is an error, so a misspelt setting is never ignored.
  * They keep absent fields absent. `persona.ts` has the defaults of a persona.
  */
+
 import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../../model/profile.ts";
 import { budgetSchema } from "../../protocol/budget.ts";
 import type { Persona } from "../../protocol/definitions.ts";
+import { toolPatterns } from "../../protocol/tool-patterns.ts";
+import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { hookTargetSchema, withHookForms } from "../hooks/hook-forms.ts";
@@ -71,11 +74,22 @@ export const personaSchema = z.strictObject({
         }),
     ),
   ),
+  knowledge: z.exactOptional(
+    z.strictObject({
+      artifacts: z.union(
+        [z.literal(true), z.array(definitionIdSchema).min(1).max(50)],
+        "Must be true, or a list of types of artifacts.",
+      ),
+    }),
+  ),
   tools: z.exactOptional(
     z.strictObject({
       toolIds: z.exactOptional(z.array(referenceSchema).max(128)),
       constraints: z.exactOptional(
-        z.strictObject({ maxMovesPerTurn: z.exactOptional(z.int().min(1).max(MAX_MOVES)) }),
+        z.strictObject({
+          maxMovesPerTurn: z.exactOptional(z.int().min(1).max(MAX_MOVES)),
+          allowedActions: z.exactOptional(toolPatterns),
+        }),
       ),
     }),
   ),

@@ -23,6 +23,8 @@ import { utf8Length } from "../../shared/utf8.ts";
 import { placed } from "../definitions/placed.ts";
 import { formatReference, type LibraryReference, parseReference } from "../definitions/reference.ts";
 import { withModels } from "../tasks/pin.ts";
+import { agentTarget, taskTarget } from "../tools/agent-tool.ts";
+import { workflowTarget } from "../tools/workflow-tool.ts";
 import { Nesting, type Part, partsOf, readAll } from "../workflows/nesting.ts";
 import { MAX_PINNED_WORKFLOW_BYTES } from "../workflows/workflow-limits.ts";
 import type { Registry, Resolved } from "./registry.ts";
@@ -56,7 +58,43 @@ export async function pinWorkflow(
   reference: DefinitionReference,
   options: PinOptions,
 ): Promise<PinnedWorkflow> {
-  const root = await registry.workflow(parseReference(reference));
+  return pinFound(registry, await registry.workflow(parseReference(reference)), options);
+}
+
+/**
+ * Pins a tool as a workflow of one node, for calls outside of conversations. Its output is `{result}`. Throws as `pinWorkflow`, and
+ * `INVALID_INPUT` for a tool that needs an approval or that an agent answers.
+ */
+export async function pinTool(
+  registry: Registry,
+  reference: DefinitionReference,
+  options: PinOptions,
+): Promise<PinnedWorkflow> {
+  const { library, id, version, hash, definition: tool } = await registry.tool(parseReference(reference));
+  const { target, inputSchema, inputMapping, name, description } = tool;
+  const flow = workflowTarget(target)?.workflow;
+  const task = taskTarget(target)?.task ?? { library, id };
+  const runs = flow === undefined ? { task: named(task, library) } : { workflow: named(flow, library) };
+  if (needsApproval(tool.approval) || agentTarget(target) !== undefined)
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The tool "${library}/${id}" needs an approval, or an agent answers it. Call it in a conversation.`,
+    );
+  const node = {
+    ref: "tool",
+    ...runs,
+    outputMapping: { "state.result": "result" },
+    ...defined({ inputMapping }),
+  };
+  const definition: WorkflowDefinition = {
+    ...{ name, description, inputSchema, initialNode: "tool", nodes: [node], transitions: [] },
+    contextSchema: { type: "object", properties: { result: {} } },
+    outputMapping: { result: "state.result" },
+  };
+  return pinFound(registry, { library, id, version, hash, definition }, options);
+}
+
+async function pinFound(registry: Registry, root: Found, options: PinOptions): Promise<PinnedWorkflow> {
   const nesting = new Nesting<Found>();
   await readAll(nesting.below(root), (below) => registry.workflow(below));
   const tasks = await pinTasks(registry, root, [...nesting.found.values()], options);

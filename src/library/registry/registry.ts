@@ -270,11 +270,11 @@ export class Registry {
   }
 
   /** Lists the latest version of each definition. Throws `NOT_FOUND` if the library does not exist. */
-  async list(
-    kind: DefinitionKind,
+  async list<Kind extends DefinitionKind>(
+    kind: Kind,
     library: string,
     options: PageOptions = {},
-  ): Promise<Page<DefinitionVersion>> {
+  ): Promise<Page<DefinitionVersion<Kind>>> {
     await this.library(library);
     return this.#source(library).list(kind, library, options);
   }

@@ -24,6 +24,8 @@ export interface AgentInCode extends DefinedPersona, Made<"agent"> {
   readonly colleagues: () => readonly (AgentInCode | string)[];
   /** Absent for the default model. */
   readonly modelProfile?: Defined<ModelProfile>;
+  /** Absent for the default project. */
+  readonly projectIds?: string[];
 }
 
 /** A tool: the definition that the model sees, and its code. */

@@ -7,13 +7,15 @@
 
 import { z } from "zod";
 import { approvalRuleSchema } from "../../protocol/approval-schema.ts";
-import type { ToolEffect } from "../../protocol/definition-parts.ts";
+import { ARTIFACT_KINDS, isArtifactRead } from "../../protocol/artifacts.ts";
+import { TOOL_EFFECTS, type ToolEffect } from "../../protocol/definition-parts.ts";
 import {
   HUMAN_KINDS,
   type HumanAction,
   type InlineAction,
   type MemoryAction,
 } from "../../protocol/task-definition.ts";
+import { isRead, WORKSPACE_KINDS } from "../../protocol/workspace.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/template-limits.ts";
@@ -67,7 +69,7 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
         .array(z.string().superRefine(checkHost))
         .min(1, "Must name the hosts that it may reach.")
         .max(MAX_ACTION_HOSTS),
-      effect: z.exactOptional(z.enum(["pure", "idempotent", "once"])),
+      effect: z.exactOptional(z.enum(TOOL_EFFECTS)),
       timeoutMs,
     }),
     effect: ({ effect = "once" }) => effect,
@@ -142,6 +144,8 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
   "memory.update": memory("idempotent"),
   "memory.delete": memory("idempotent"),
   "memory.archive": memory("idempotent"),
+  ...operations(WORKSPACE_KINDS, isRead),
+  ...operations(ARTIFACT_KINDS, isArtifactRead),
   "human.input": human(),
   "human.approve": human(),
   "human.review": human(),
@@ -150,6 +154,19 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
 /** Describes an action on memory. */
 function memory(effect: ToolEffect): ActionKind<Extract<InlineAction, MemoryAction>> {
   return { schema: z.strictObject({ kind }), effect: () => effect };
+}
+
+/** Describes actions without options, on a workspace or on artifacts. */
+function operations<Kind extends InlineAction["kind"]>(
+  kinds: readonly Kind[],
+  isPure: (name: Kind) => boolean,
+) {
+  const describe = (name: Kind): [string, ActionKind<InlineAction>] => [
+    name,
+    { schema: z.strictObject({ kind }), effect: () => (isPure(name) ? "pure" : "idempotent") },
+  ];
+  // SAFETY: the entries have the kinds as their names.
+  return Object.fromEntries(kinds.map(describe)) as { [Name in Kind]: ActionKind<InlineAction> };
 }
 
 /** Describes an action that asks a person. */
@@ -176,14 +193,7 @@ const ALIASES: Readonly<Record<string, string>> = {
 
 /** Planned kinds, with the feature that each belongs to. They are rejected for now. */
 const LATER: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(
-    ["write", "read", "search", "list", "delete"].map((name) => [`artifact.${name}`, "artifacts"]),
-  ),
-  ...Object.fromEntries(
-    ["tree", "read", "write", "search", "diff"].map((name) => [`repo.${name}`, "repositories"]),
-  ),
   workflow: "workflow runs",
-  "shell.exec": "workspaces",
   "mcp.invoke": "MCP servers",
 };
 

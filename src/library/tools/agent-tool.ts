@@ -56,6 +56,7 @@ export const agentTargetSchema = z
     ),
     handoff: z.exactOptional(z.enum([...HANDOFFS, "custom"])),
     template: z.exactOptional(subAgentTemplateSchema),
+    workspace: z.exactOptional(z.literal("shared")),
   })
   .refine(
     ({ mode, modes, handoff, template }) =>

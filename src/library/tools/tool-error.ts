@@ -11,10 +11,16 @@ export class ToolError extends Error {
   readonly code: ToolErrorCode;
   /** `true` if the same call may succeed later; `false` when absent. */
   readonly retriable: boolean;
+  /** The id of the rule that denied the call. With the code `PERMISSION_DENIED`, the journal of the conversation has it as `policy.denied`. */
+  readonly rule: string | undefined;
 
-  constructor(message: string, options: { code?: ToolErrorCode; retriable?: boolean; cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    options: { code?: ToolErrorCode; retriable?: boolean; rule?: string | undefined; cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code ?? "EXECUTION_FAILED";
     this.retriable = options.retriable ?? false;
+    this.rule = options.rule;
   }
 }

@@ -1,6 +1,8 @@
 /** Schemas of tools, and the limits of their calls. The schemas are strict: an unknown field is an error, so a misspelt setting is never ignored. */
+
 import { z } from "zod";
 import { approvalNeedSchema } from "../../protocol/approval-schema.ts";
+import { TOOL_EFFECTS } from "../../protocol/definition-parts.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
 import { hostsSchema } from "../../protocol/sub-agent.ts";
 import { referenceSchema } from "../definitions/reference.ts";
@@ -57,7 +59,7 @@ export const toolDefinitionSchema = z.strictObject({
   inputSchema: jsonObject.refine((schema) => schema.type === "object", {
     error: "The input schema must describe an object: wrap it in z.object({…})",
   }),
-  effect: z.enum(["pure", "idempotent", "once"]),
+  effect: z.enum(TOOL_EFFECTS),
   timeoutMs: z.int().min(1).max(MAX_AGENT_TIMEOUT_MS),
   retry: z.exactOptional(pinnedRetrySchema),
   hosts: z.exactOptional(hostsSchema),

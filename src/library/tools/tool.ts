@@ -1,6 +1,8 @@
 /** The context of a library's functions, and the form of its definitions. */
+import type { ToolArtifacts } from "../../protocol/artifacts.ts";
 import type { ToolState } from "../../protocol/executor-api.ts";
 import type { ToolMemory } from "../../protocol/tool-memory.ts";
+import type { ToolWorkspace } from "../../protocol/workspace.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 import type { DeferOptions, Deferred } from "./deferred.ts";
@@ -17,6 +19,10 @@ export interface ToolContext {
   state: ToolState;
   /** The memory of the calling agent, in the scope of its persona. */
   memory: ToolMemory;
+  /** The files of the conversation or the run, on its branch of the repositories of its project. */
+  workspace: ToolWorkspace;
+  /** The artifacts of the project: text files that its agents and people share. */
+  artifacts: ToolArtifacts;
   /** Milliseconds since the epoch. */
   now(): number;
   /**

@@ -1,6 +1,11 @@
 /** An executor in the caller's own process, without RPC, and tool state in memory. */
 import { readCalls } from "../../agents/executor/calls.ts";
-import { type MemoryCall, type MemoryPorts, memoryFor } from "../../agents/executor/memory.ts";
+import {
+  type CallTaint,
+  type MemoryCall,
+  type MemoryPorts,
+  memoryFor,
+} from "../../agents/executor/memory.ts";
 import { type BatchPorts, runCalls } from "../../agents/executor/run-calls.ts";
 import { storedResults } from "../../agents/executor/stored-results.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
@@ -24,7 +29,7 @@ export function localExecutor(
   state: (context: CallContext) => ToolState = statePerCaller(),
   deliver: BatchPorts["deliver"] = async () => undefined,
   defer: BatchPorts["defer"] = noHandles,
-  actions: Pick<BatchPorts, "models" | "http"> = {},
+  actions: Pick<BatchPorts, "models" | "http" | "workspace" | "artifacts"> = {},
   memory: MemoryPorts = NO_MEMORY,
 ): TaskExecutor {
   const ports = {
@@ -37,7 +42,7 @@ export function localExecutor(
     baseUrl: "https://agents.test",
     mayReach: () => true,
     vectors: new Map(),
-    memory: (call: MemoryCall, onTainted: () => void) => memoryFor(memory, call, onTainted),
+    memory: (call: MemoryCall, taint: CallTaint) => memoryFor(memory, call, taint),
     waitUntil: () => undefined,
     http: () => noRequests,
     ...actions,

@@ -8,6 +8,7 @@
 import { waitingCalls } from "../../agents/conversation/core/waiting-calls.ts";
 import { isOver, type RunState } from "../../agents/coordinator/core/state.ts";
 import { waitingGates } from "../../agents/coordinator/reads/run-views.ts";
+import type { Artifacts } from "../../artifacts/artifacts.ts";
 import type { DeployedCode } from "../../library/registry/deployed-code.ts";
 import { pinWorkflow } from "../../library/registry/pin.ts";
 import { Registry } from "../../library/registry/registry.ts";
@@ -35,6 +36,7 @@ import type { MortalLife } from "./mortal-actor.ts";
 import { RunningWork } from "./running-work.ts";
 import type { HttpAnswer } from "./scripted-http.ts";
 import { isPlanned, watchLog } from "./watched-log.ts";
+import { type FilesOptions, WorldFiles } from "./world-files.ts";
 import { type WorldRecording, WorldTools } from "./world-tools.ts";
 
 export const TENANT = "local";
@@ -57,6 +59,7 @@ export interface WorldParts {
   defaultProfile?: ModelProfile;
   /** Answers the requests of actions. */
   http?: HttpAnswer;
+  files?: FilesOptions;
   /** Replaces the tools, for recorded results. */
   recorded?: WorldRecording;
 }
@@ -70,6 +73,7 @@ export class TestWorld implements RunWorld {
   /** The script of models that tasks call. */
   readonly tasks = new ScriptedModel();
   readonly tools: WorldTools;
+  readonly files: WorldFiles;
   /** The history in words. Its times are hours, minutes and seconds since the begin of the world. */
   readonly log: string[] = [];
   readonly #began = this.clock.now();
@@ -92,6 +96,7 @@ export class TestWorld implements RunWorld {
   constructor(private readonly parts: WorldParts) {
     this.#registry = new Registry(parts.code);
     this.faults = parts.faults ?? new FaultPlane();
+    this.files = new WorldFiles(this.clock, this.ids, TENANT, parts.files ?? {});
     this.tools = new WorldTools(this, parts.code, {
       gateway: this.#taskGateway,
       defaultProfile: this.#defaultProfile,
@@ -146,6 +151,7 @@ export class TestWorld implements RunWorld {
       actor.kill();
       actor.database.close();
     }
+    this.files.close();
   }
 
   /** Returns the versions that a new conversation of an agent pins. Throws `NOT_FOUND`. */
@@ -208,6 +214,8 @@ export class TestWorld implements RunWorld {
       gateway: this.#gatewayFor(life),
       executor: this.tools.executorFor(life),
       gate: this.parts.gate ?? allowAll,
+      knowledge: async (...request: Parameters<Artifacts["knowledge"]>) =>
+        (await this.during(this.files.artifacts())).knowledge(...request),
       invite: async (_record: unknown, id: string) => ({ agent: { id, chain: await this.chainOf(id) } }),
       publish: () => void actor,
     };

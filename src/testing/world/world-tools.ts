@@ -1,8 +1,10 @@
 /** The executor of a test world: the code of the application, its deferred results, and its tool state. */
 import { adapterFor } from "../../adapters/formats/lookup.ts";
 import { cannotDefer } from "../../agents/coordinator/inbound/start-run.ts";
+import { artifactsFor } from "../../agents/executor/artifacts.ts";
 import { deliverResult } from "../../agents/executor/deliver.ts";
 import { callerToolState } from "../../agents/executor/tool-state.ts";
+import { workspaceFor } from "../../agents/executor/workspace.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import type { DeferOptions } from "../../library/tools/deferred.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
@@ -21,10 +23,12 @@ import type { MortalLife } from "./mortal-actor.ts";
 import { type HttpAnswer, scriptedHttp } from "./scripted-http.ts";
 import { EffectRecorder, recordedTools, type ToolRun } from "./tool-runs.ts";
 import { inRuntime } from "./user-code.ts";
+import type { WorldFiles } from "./world-files.ts";
 
 interface ToolsWorld {
   readonly clock: Clock;
   readonly faults: FaultPlane;
+  readonly files: WorldFiles;
   conversation(id: string): ConversationActor;
   run(id: string): RunActor;
   /** Stops the clock until the work is done. */
@@ -95,6 +99,19 @@ export class WorldTools {
           embeddings: { embed: () => Promise.reject(new Error("A test app has no embeddings.")) },
         },
         http: scriptedHttp(http, this.#recorder, onMissing),
+        workspace: (call, signal, taint) => {
+          const find = (_: string, id: string) => this.world.files.workspace(id);
+          const { perform } = workspaceFor(find, call, signal, taint);
+          return { perform: (...operation) => this.world.during(perform(...operation)) };
+        },
+        artifacts: (call, taint) => ({
+          perform: (...operation) =>
+            this.world.during(
+              this.world.files
+                .artifacts()
+                .then((all) => artifactsFor(() => all, call, taint).perform(...operation)),
+            ),
+        }),
       },
     );
     return faultyExecutor(recorded?.executor(real) ?? real, {

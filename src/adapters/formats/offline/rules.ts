@@ -13,6 +13,7 @@ import { delegate, putTogether } from "./delegation.ts";
 import { exampleOf } from "./example.ts";
 import { introduce } from "./introduction.ts";
 import { answerFromMemory, forget, remember } from "./memories.ts";
+import { repairFunction } from "./repair.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
 import { answerInRole, listFindings } from "./roles.ts";
 import {
@@ -37,6 +38,7 @@ const RULES: readonly Rule[] = [
   putTogether,
   quoteNotice,
   listFindings,
+  repairFunction,
   quoteResults,
   remember,
   forget,

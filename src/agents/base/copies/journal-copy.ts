@@ -2,7 +2,8 @@
  * A copy of an actor's journal: of a conversation, or of a run. A wake-up that the actor has for its own work publishes it.
  *
  * RECORDS-1  A copy ends with the newest state of the actor, also after outages and crashes. The actor's work does not wait for a copy.
- *            If the wake-up of a copy cannot be armed, a timer arms it again after a second.
+ *            If the wake-up of a copy cannot be armed, a timer arms it again after a second. A commit of an actor without work writes the
+ *            wake-up in its transaction, so a crash before the publication loses nothing.
  * RECORDS-4  While the actor works, a put that succeeds causes no wake-up.
  */
 import type { Clock } from "../../../ports/clock.ts";
@@ -59,6 +60,16 @@ export class CopiesWakeup implements Wakeup {
     const armed = this.wakeup.arm(milliseconds);
     armed.catch(() => this.#armLater(milliseconds));
     return armed;
+  }
+
+  /**
+   * Arms the wake-up in the transaction of a commit, if the actor wakes for its work in `dueIn` milliseconds and that is too late. Throws
+   * if the wake-up cannot be written.
+   */
+  armInCommit(dueIn: number): void {
+    if (this.#isArmed || dueIn <= NOTED_MS) return;
+    // `armAfterCommit` repeats the request, and handles its error.
+    this.wakeup.arm(NOTED_MS).catch(() => undefined);
   }
 
   /** Arms the wake-up after a commit, unless it was armed and has not fired since. */
@@ -122,11 +133,16 @@ export class JournalCopy<Target, Row extends JournalRowOf<unknown> = JournalRowO
     return this.#copy.isBehind;
   }
 
+  /** Reports whether the copy has a place. */
+  get exists(): boolean {
+    return this.target.find() !== null;
+  }
+
   /** Notes a commit. Without a heartbeat it arms the wake-up: an actor that waits has none. */
   changed(): void {
     void this.#copy.note();
     const { dueIn } = this.context.runtime;
-    if (this.target.find() === null || (dueIn ?? Number.POSITIVE_INFINITY) <= NOTED_MS) return;
+    if (!this.exists || (dueIn ?? Number.POSITIVE_INFINITY) <= NOTED_MS) return;
     this.window.armAfterCommit(NOTED_MS);
   }
 
@@ -136,7 +152,7 @@ export class JournalCopy<Target, Row extends JournalRowOf<unknown> = JournalRowO
    */
   note(): Promise<void> {
     void this.#copy.note();
-    return this.target.find() === null ? Promise.resolve() : this.window.arm(NOTED_MS);
+    return this.exists ? this.window.arm(NOTED_MS) : Promise.resolve();
   }
 
   /** As `Copy.publish`. */

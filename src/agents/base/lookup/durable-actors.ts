@@ -16,6 +16,7 @@ export function durableActors(env: object): ActorLookup {
       durableActor(env, { kind: "coordinator", tenant, id }, "UNAVAILABLE", hint),
     trigger: (tenant, id, hint) => durableActor(env, { kind: "trigger", tenant, id }, "UNAVAILABLE", hint),
     eventLog: (tenant, id) => durableActor(env, { kind: "event-log", tenant, id }, "UNAVAILABLE"),
+    workspace: (tenant, id) => durableActor(env, { kind: "workspace", tenant, id }, "UNAVAILABLE"),
     mailbox: (address) => durableActor(env, address),
   };
 }

@@ -5,15 +5,17 @@
  *          for look-ups by actors, by routes and by handles. Ids of other kinds of actors have no jurisdiction.
  * PLACE-2  workerd outside of the platform has no jurisdictions. There the actor is in the plain namespace, with a warning. Any other
  *          refusal of the platform is an error, without a look-up elsewhere.
+ * PLACE-4  An id with a colon names no actor, because names are `{tenant}:{id}` and a tenant may have colons.
  * PLACE-3  An agent, a conversation, a run or a trigger is created only in the jurisdiction that its id names.
  */
 import { getAgentByName } from "agents";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { type LocationHint, locationOf } from "../../../shared/location.ts";
+import { shorten } from "../../../shared/text.ts";
 
 /** The kinds of actors whose ids name a jurisdiction. */
-const LOCATED = new Set(["agent", "conversation", "coordinator", "trigger", "event-log"]);
+const LOCATED = new Set(["agent", "conversation", "coordinator", "trigger", "event-log", "workspace"]);
 
 /** The message of workerd, which implements the platform's namespaces without jurisdictions. */
 const NOT_IMPLEMENTED = "Jurisdiction restrictions are not implemented in workerd.";
@@ -26,6 +28,8 @@ export async function actorIn(
   { kind, tenant, id }: ActorAddress,
   hint?: LocationHint,
 ): Promise<unknown> {
+  if (id.includes(":"))
+    throw new DramatisError("NOT_FOUND", `No actor has the id ${JSON.stringify(shorten(id, 100))}.`);
   const name = `${tenant}:${id}`;
   const { jurisdiction, ...plain } = LOCATED.has(kind) ? locationOf(id, hint) : {};
   if (jurisdiction === undefined) return getAgentByName(namespace as never, name, plain);

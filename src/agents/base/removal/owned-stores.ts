@@ -43,17 +43,30 @@ export function ownedStores({
   objects,
   vectors,
   events,
+  workspaces = null,
 }: {
   rows: D1OwnedRows | null;
   objects: ObjectStore | null;
   vectors: VectorIndex | null;
   events: Pick<EventLogWriter, "empty"> | null;
+  /** Deletes the workspace of a conversation. */
+  workspaces?: ((tenant: string, id: string) => Promise<unknown>) | null;
 }): readonly OwnedStore[] {
   const tables =
     rows === null ? [] : rows.tables.map((table) => ({ name: `d1:${table}`, empty: rows.emptying(table) }));
   return [
     ...tables,
     ...(events === null ? [] : [{ name: "events", empty: (owner: RemovedOwner) => emptyLog(events, owner) }]),
+    ...(workspaces === null
+      ? []
+      : [
+          {
+            name: "workspace",
+            empty: async ({ kind, tenant, id }: RemovedOwner) => {
+              if (kind === "conversation") await workspaces(tenant, id);
+            },
+          },
+        ]),
     ...(objects === null
       ? []
       : [{ name: "r2", empty: (owner: RemovedOwner) => emptyPrefix(objects, owner) }]),

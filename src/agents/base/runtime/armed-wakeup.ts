@@ -17,6 +17,11 @@ export interface WakeupPorts {
    * commits with the transaction, and the call throws if it cannot be written. Resolves when it is armed.
    */
   armWakeup(milliseconds: number): Promise<void>;
+  /**
+   * Arms the wake-up of the actor's copies in the current transaction, if the wake-up of its work in `milliseconds` is too late for them.
+   * Throws if the wake-up cannot be written. Absent if the actor has no copies.
+   */
+  armCopies?(milliseconds: number): void;
 }
 
 /**

@@ -141,11 +141,12 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
 
   /** Writes the wake-up if the actor is due earlier than before, or if it has no wake-up that is known to be armed. */
   #writeWakeup(before: State, state: State, now: number): Promise<void> | null {
-    const { core, wakeup } = this.unit;
-    const due = core.dueIn(state, now);
-    if (due === null) return this.wakeup;
-    const isEarlier = due < (core.dueIn(before, now) ?? Number.POSITIVE_INFINITY);
+    const { core, ports, wakeup } = this.unit;
+    const due = core.dueIn(state, now) ?? Number.POSITIVE_INFINITY;
+    const wasDue = core.dueIn(before, now) ?? Number.POSITIVE_INFINITY;
+    ports.armCopies?.(Math.min(due, wasDue));
+    if (due === Number.POSITIVE_INFINITY) return this.wakeup;
     const isArmed = this.wakeup !== null || wakeup.isArmed;
-    return isEarlier || !isArmed ? wakeup.write(due) : this.wakeup;
+    return due < wasDue || !isArmed ? wakeup.write(due) : this.wakeup;
   }
 }

@@ -16,10 +16,10 @@ export class JournalCopies {
 
   /** `window` is the wake-up that active turns share. */
   constructor(
-    context: { clock: Pick<ActorContext["clock"], "now" | "timer">; runtime: CopiedConversation } & Pick<
-      ActorContext,
-      "directory" | "eventLog"
-    >,
+    private readonly context: {
+      clock: Pick<ActorContext["clock"], "now" | "timer">;
+      runtime: CopiedConversation;
+    } & Pick<ActorContext, "directory" | "eventLog">,
     window: Wakeup,
   ) {
     this.#wakeup = new CopiesWakeup(context.clock, window, () => this.isBehind);
@@ -33,6 +33,12 @@ export class JournalCopies {
   /** Reports whether a copy may lack a change, as `Copy.isBehind` does. */
   get isBehind(): boolean {
     return this.#all.some(({ isBehind }) => isBehind);
+  }
+
+  /** As `CopiesWakeup.armInCommit`. */
+  armInCommit(dueIn: number): void {
+    const { directory, eventLog } = this.context;
+    if (directory() !== null || eventLog() !== null) this.#wakeup.armInCommit(dueIn);
   }
 
   /** As `JournalCopy.note`, for all copies. */

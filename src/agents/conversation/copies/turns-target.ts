@@ -3,10 +3,12 @@
  *
  * RECORDS-2  The directory has the last published place in the journal, in the transaction of the records. The actor writes no row for it,
  *            and reads it once in a life.
+ * RECORDS-6  The record of a replaced turn names its replacement.
  * RECORDS-3  After an erasure, the records of all turns that the erasure has changed are published again, without the erased text.
  */
 
 import type { Directory } from "../../../d1/directory.ts";
+import { parseItemId } from "../../../protocol/ids.ts";
 import type { TurnRecord } from "../../../protocol/turn-records.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
@@ -69,12 +71,20 @@ export class TurnsTarget implements JournalTarget<Directory, JournalRow> {
     if (runtime.exists) await put(upTo);
   }
 
+  /** Returns the number of the turn that a turn has replaced. */
+  #replacedBy(n: number): number | undefined {
+    const { regenerates, edits } = this.context.runtime.turn(n) ?? {};
+    return parseItemId(regenerates ?? edits ?? "")?.n;
+  }
+
   /** Returns the numbers of the turns that rows of the journal have changed. */
   #turnsOf(rows: readonly JournalRow[]): number[] {
     const numbers = new Set<number>();
     for (const { type, turn } of rows.flatMap(({ entries }) => entries)) {
       if (turn === undefined) continue;
       numbers.add(turn);
+      const replaced = this.#replacedBy(turn);
+      if (replaced !== undefined) numbers.add(replaced);
       if (type !== "entry.erased") continue;
       for (const n of this.context.runtime.store.turns.erasedFrom(turn)) numbers.add(n);
     }

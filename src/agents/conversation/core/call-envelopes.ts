@@ -37,7 +37,7 @@ import { correlationOf } from "./correlation.ts";
 import { isSent, type Operation, OUTCOME_UNKNOWN } from "./operation.ts";
 import { pathTo } from "./planning/call-guards.ts";
 import { targetInput } from "./shown-call.ts";
-import { type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
+import { type ConversationIdentity, type ConversationState, chainOf, workspaceIn } from "./state.ts";
 import { templateOf } from "./sub-agents.ts";
 import { operationTraceparent } from "./trace.ts";
 import type { Transition } from "./transition.ts";
@@ -136,6 +136,7 @@ function call({ record, seq }: CommittedState, turn: Turn, operation: Operation)
   const { agentId } = turn;
   const { agent, attempt, deadline = 0 } = operation;
   const caller = record.agents.find(({ id }) => id === agentId);
+  const workspace = workspaceIn(record);
   const body: AgentCallBody = {
     operationId: operationId(turn, operation.item),
     attempt,
@@ -149,6 +150,7 @@ function call({ record, seq }: CommittedState, turn: Turn, operation: Operation)
     deadline: deadline - CALL_GRACE_MS,
     correlationId: correlationOf(turn),
     traceparent: operationTraceparent(turn, operation.item),
+    workspace: agent?.workspace === "shared" ? workspace : { from: workspace.id },
     ...defined({
       requester: userOf(record, turn),
       budget: agent?.budget,

@@ -6,6 +6,7 @@ import { operationId, turnId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { CalledRun } from "../../../protocol/workflow-call.ts";
 import { trailOf } from "../../../shared/call-trail.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { DefinitionReference } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
@@ -76,6 +77,7 @@ function runOf(
       ...{ conversationId: record.id, turnId: turnId(turn), agentId },
       ...{ operationId: operationId(turn, item), attempt },
       ...calledMemory(record, turn, taint),
+      ...defined({ workspace: record.call?.workspace?.id }),
     },
   };
 }

@@ -34,7 +34,13 @@ export function activeLength({ active }: ConversationState): number {
 
 /** Returns the length of the notes about other messages that a turn's model gets. */
 function notesLength({ concurrentNote, replied, additions, recalled }: Turn): number {
-  return lengthOf(recalled?.note) + lengthOf(concurrentNote) + lengthOf(replied) + lengthOf(additions);
+  return (
+    lengthOf(recalled?.note) +
+    lengthOf(recalled?.knowledge) +
+    lengthOf(concurrentNote) +
+    lengthOf(replied) +
+    lengthOf(additions)
+  );
 }
 
 export function turnLength({ input, replies, operations, output, tools }: Turn): number {

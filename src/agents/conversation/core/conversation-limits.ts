@@ -60,6 +60,10 @@ export const REPEATED_CALLS_NOTED = 3;
 export const MAX_REPEATED_CALLS = 5;
 /** Tool calls of one reply. Calls beyond this are dropped and do not run. */
 export const MAX_CALLS_PER_REPLY = 64;
+/** Foreground calls of tools that run at a time in a conversation, unless the application sets another number. Further calls wait. */
+export const MAX_RUNNING_CALLS = 4;
+/** Calls of one tool in a row that time out in a turn before the turn may call the tool no more. */
+export const MAX_TIMEOUTS_IN_A_ROW = 3;
 
 /** Length of all results of one turn, as JSON. A view replaces a result that exceeds it. */
 export const MAX_TURN_RESULTS = 8 * 1024 * 1024;

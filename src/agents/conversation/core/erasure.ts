@@ -69,6 +69,7 @@ const KEPT = new Set([
   "name",
   "operationId",
   "outcome",
+  "rule",
   "runId",
   "status",
   "target",
@@ -85,6 +86,8 @@ export function withoutTexts(data: Json): Json {
   return Object.fromEntries(
     Object.entries(data).map(([name, value]) => {
       if (name === "input" || name === "modelInput") return [name, {}];
+      // The names of origins are no content.
+      if (name === "taint") return [name, value];
       return [name, KEPT.has(name) && typeof value === "string" ? value : withoutTexts(value)];
     }),
   );
@@ -146,14 +149,17 @@ function withoutNative({ native: _native, ...reply }: Reply): Reply {
 }
 
 function erasedOperation(operation: Operation): Operation {
-  const { invalidArguments: _arguments, task: _task, approval, agent, result, ...others } = operation;
+  const { invalidArguments: _arguments, task: _task, policy, approval, agent, result, ...others } = operation;
   const { reason: _reason, ...answered } = approval ?? {};
   const { asks: _asks, ...called } = agent ?? {};
+  // The reason may quote the input.
+  const { reason: _why, ...decided } = policy ?? {};
   return {
     ...others,
     input: {},
     // SAFETY: members are left out of objects that are there.
     ...(approval === undefined ? {} : { approval: answered as NonNullable<Operation["approval"]> }),
+    ...(policy === undefined ? {} : { policy: decided as NonNullable<Operation["policy"]> }),
     ...(agent === undefined ? {} : { agent: called as NonNullable<Operation["agent"]> }),
     ...(result === undefined ? {} : { result: erasedResult(result) }),
   };

@@ -16,6 +16,7 @@
 
 import type { Allowance, Amounts } from "../../../model/spending.ts";
 import type { Taint } from "../../../model/taint.ts";
+import type { Verdict } from "../../../policy/gate.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget } from "../../../protocol/budget.ts";
@@ -44,6 +45,8 @@ export interface CalledAgent {
   readonly mode: AgentMode;
   /** The template of the sub-agent; absent for an agent without a template. */
   readonly template?: string;
+  /** The agent works in the caller's workspace. */
+  readonly workspace?: "shared";
   /** The jurisdiction of the caller's conversation and of the conversation that the call opens; absent without a jurisdiction. */
   readonly jurisdiction?: Jurisdiction;
   /** The share of the caller's budget for the call; absent without a budget. */
@@ -87,6 +90,12 @@ export interface TaskReservation {
   readonly reserved?: Allowance;
 }
 
+/** The decision of a rule about a call. */
+export interface PolicyNote extends Verdict {
+  /** The untrusted origins in the request that led to the call; absent if there are none. */
+  readonly taint?: Taint;
+}
+
 /** One tool call that the model requested. Times are milliseconds since the epoch. */
 export interface Operation extends TaskReservation {
   readonly item: number;
@@ -103,6 +112,8 @@ export interface Operation extends TaskReservation {
   readonly agent?: CalledAgent;
   readonly mode: OperationMode;
   readonly status: OperationStatus;
+  /** The decision about the call; absent if no rule decided. */
+  readonly policy?: PolicyNote;
   /** The outcome of the request for approval; absent without a request and while it is open. */
   readonly approval?: Approval;
   /** From 1. A run that a crash repeats is the same attempt. */

@@ -7,6 +7,8 @@
  *           ids of the memories, and marks untrusted memories.
  * RECALL-4  The note has at most the persona's number of tokens. The least relevant memories are left out first.
  * RECALL-5  If a memory does not answer in time, the turn continues without it. The record of the turn notes this.
+ * KNOWLEDGE-2  With `knowledge` in its persona, a cycle also has a note about the artifacts of the project. It is read with one query, beside the
+ *              memories and under the same rules. The note is untrusted content with the origin `document`.
  */
 import type { ShownMemory } from "../../../library/hooks/hook-inputs.ts";
 import { RECALLED, shownMemory } from "../../../library/memory/shown-memory.ts";
@@ -69,10 +71,20 @@ export function archiveRecalled({
   };
 }
 
+/** Returns a recall with the note about artifacts, if the cycle has asked for it (KNOWLEDGE-2). */
+export function withKnowledge(
+  found: RecallResult | undefined,
+  asked: Pick<Recalled, "knowledge"> | undefined,
+): RecallResult | undefined {
+  if (asked === undefined) return found;
+  const { recalled, memories } = found ?? { recalled: { used: [] }, memories: [] };
+  return { recalled: { ...recalled, ...asked }, memories };
+}
+
 /** Returns the recalled memories that an ended turn keeps. */
 export function withoutRecallNote({ recalled }: Pick<Turn, "recalled">): Pick<Turn, "recalled"> {
   if (recalled === undefined) return {};
-  const { note: _note, ...kept } = recalled;
+  const { note: _note, knowledge: _knowledge, ...kept } = recalled;
   return { recalled: kept };
 }
 

@@ -101,11 +101,12 @@ export function takenMoves({ replies, operations, items }: Turn): TakenMoves {
   };
 }
 
-/** Returns a call that is over as a call of another turn. Its agent, its run and its approval stay with the old turn. */
+/** Returns a call that is over as a call of another turn. Its agent, its run, its policy and its approval stay with the old turn. */
 function done(operation: Operation, reply: number): Operation {
   const {
     agent: _agent,
     approval: _approval,
+    policy: _policy,
     task: _task,
     delivered: _delivered,
     deferredAt: _deferred,

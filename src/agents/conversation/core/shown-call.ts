@@ -57,14 +57,17 @@ export function targetInput(
   return inputMapping === undefined ? input : mapped(inputMapping, { input }, budget);
 }
 
-/** Returns the rule of the tool of an operation, with the requester. Returns `{}` without a rule (WHO-5). */
+/** Returns the rule of the tool of an operation, with the requester, and the rule of the policy that asked. Each is absent without a rule (WHO-5). */
 export function answeredBy(
   record: Pick<ConversationIdentity, "agents" | "call">,
   turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,
-  operation: Pick<Operation, "tool">,
+  operation: Pick<Operation, "tool" | "policy">,
 ): AnsweredBy {
   const rule = ruleOf(pinnedTool(chainOf(record, turn.agentId), operation)?.approval);
-  return rule === undefined ? {} : { rule, ...defined({ requester: userOf(record, turn) }) };
+  const answerers = rule === undefined ? {} : { rule, ...defined({ requester: userOf(record, turn) }) };
+  if (operation.policy?.decision !== "ask") return answerers;
+  const { decision: _, ...policy } = operation.policy;
+  return { ...answerers, policy };
 }
 
 /** Returns the task or workflow target of a tool, as a member; `{}` for other tools. */

@@ -1,6 +1,8 @@
 /** The model calls beside the turns: for the summary of a session, and for the title of the conversation. Pure. */
 import { compactionProfile, titleProfile } from "../../../library/definitions/version-chain.ts";
+import { withOutputLimit } from "../../../model/output-limit.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { MAX_TITLE_TOKENS } from "../../../model/title-request.ts";
 import {
   type BaseState,
   type ConversationIdentity,
@@ -58,7 +60,7 @@ export function sideProfile(
   { session, title }: SideCallPlace,
 ): ModelProfile {
   const chain = chainOf(record, session);
-  return title ? titleProfile(chain) : compactionProfile(chain);
+  return title ? withOutputLimit(titleProfile(chain), MAX_TITLE_TOKENS) : compactionProfile(chain);
 }
 
 /** Returns the key of a call's attempt. A turn ends once, so no other call has it. */

@@ -13,7 +13,9 @@ import type { TurnOrder } from "../../../protocol/conversation-schemas.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { Participant } from "../../../protocol/participants.ts";
-import type { CallContext } from "../../../shared/identifiers.ts";
+import { workspaceOf } from "../../../protocol/workspace.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { CallContext, WorkspaceLink } from "../../../shared/identifiers.ts";
 import type { LocationHint } from "../../../shared/location.ts";
 import { correlationOf } from "./correlation.ts";
 import type { Extractions } from "./hooks.ts";
@@ -25,8 +27,11 @@ export interface ConversationIdentity {
   id: string;
   tenant: string;
   title: string | null;
-  /** The title is the beginning of the first message, and no call for a better title has ended; absent for other titles. */
-  automaticTitle?: true;
+  /**
+   * `true`: the title is the beginning of the first message, and no call for a better title has ended. `false`: a person removed the title,
+   * so no automatic title follows.
+   */
+  automaticTitle?: boolean;
   projectId: string;
   participants: readonly Participant[];
   /** The agents that take part or have left, the primary one first. */
@@ -68,6 +73,7 @@ export interface CallOrigin
     | "caller"
     | "bounds"
     | "calls"
+    | "workspace"
   > {
   /** The caller's conversation, or its run. */
   readonly from: string;
@@ -273,21 +279,39 @@ export function leaseOf(
   return agent?.leased ? (leases[agentId] ?? NEW_LEASE) : undefined;
 }
 
-export function chainOf({ agents }: Pick<ConversationIdentity, "agents">, agentId: string): VersionChain {
+export function chainOf(record: Pick<ConversationIdentity, "agents">, agentId: string): VersionChain {
+  return agentOf(record, agentId).chain;
+}
+
+export function agentOf(
+  { agents }: Pick<ConversationIdentity, "agents">,
+  agentId: string,
+): ConversationAgent {
   const agent = agents.find(({ id }) => id === agentId);
   if (agent === undefined)
     throw new Error(`The agent "${agentId}" does not participate in the conversation.`);
-  return agent.chain;
+  return agent;
 }
 
 /** Returns the context of a turn's model and tool calls. */
 export function callContext(
-  { tenant, projectId, id: conversationId }: ConversationIdentity,
+  { tenant, projectId, id: conversationId, call }: ConversationIdentity,
   turn: Pick<Turn, "n" | "stem" | "agentId" | "correlationId">,
 ): CallContext {
   const { agentId } = turn;
   const correlationId = correlationOf(turn);
-  return { tenant, projectId, agentId, conversationId, turnId: turnId(turn), correlationId };
+  return {
+    ...{ tenant, projectId, agentId, conversationId, turnId: turnId(turn), correlationId },
+    ...defined({ workspace: call?.workspace }),
+  };
+}
+
+/** Returns the workspace of a conversation. */
+export function workspaceIn({
+  id,
+  call,
+}: Pick<ConversationIdentity, "id" | "call">): WorkspaceLink & { id: string } {
+  return workspaceOf({ conversationId: id, ...defined({ workspace: call?.workspace }) });
 }
 
 /** Returns the next event's number in a session. Ids may equal names that every object has, such as `constructor`. */

@@ -70,6 +70,7 @@ export function taintOfTurn({
     taint,
     taintOfMessage(message),
     isMemory ? ["memory"] : [],
+    recalled?.knowledge === undefined ? [] : ["document"],
     ...operations.map(taintOfResult),
   );
 }

@@ -4,7 +4,8 @@
  * TITLE-3  The title of a fork is "Fork of", and the title of its original.
  * TITLE-4  The first message gives a title to a listed conversation without a title: its beginning on one line, at most
  *          `MAX_AUTOMATIC_TITLE` characters, without control characters. The title is in the commit of the message, so it delays no answer.
- *          A later message changes nothing, and a title of a person stays. Conversations of `/v1` and of calls get no title.
+ *          A later message changes nothing, and a title of a person stays. A person may decide for no title, also before the first message.
+ *          Conversations of `/v1` and of calls get no title.
  * TITLE-5  A policy that returns `none` or throws gives no titles. A policy may decide for each tenant and project.
  */
 import { MAX_MODEL_TITLE } from "../../../model/title-request.ts";
@@ -21,6 +22,15 @@ export const MAX_AUTOMATIC_TITLE = 80;
 const FORK = "Fork of ";
 /** The part of a reply that may have a title, in UTF-16 units. It bounds the time of `AROUND`. */
 const MAX_READ = 1_000;
+/** The thoughts of a model before its reply. Some templates of models have the opening mark, so the reply has only the closing mark. */
+const THOUGHTS = /^(?:\s*<(think|thinking)>.*?(?:<\/\1>|$))+|^.*?<\/think(?:ing)?>(?=\s*\n)/su;
+/** A link or an image with its text. */
+const LINK = /(?<![\p{L}\p{N}_])!?\[([^[\]]*)\]\((?:[^()]|\([^()]*\))*\)/gu;
+/** Words in marks of emphasis. Marks within words and between numbers stay. */
+const EMPHASIS = [
+  /(?<![\p{L}\p{N}])\*(?=\S)([^*]+)(?<=\S)\*(?![\p{L}\p{N}])/gu,
+  /(?<![\p{L}\p{N}])_(?=\S)([^_]+)(?<=\S)_(?![\p{L}\p{N}])/gu,
+];
 /** Markdown and quotes around a title. The time of a match grows with the square of the text. */
 const AROUND = /^[\s#>*_~•"“”„«»‘’'「」『』-]+|(?:[\s*_~"“”„«»‘’'「」『』]|(?<!\.)\.(?!\.))+$/gu;
 
@@ -39,15 +49,17 @@ export function titleOf(text: string): string | null {
 
 /** Returns the title in the reply of a model (TITLE-8); `null` for a reply without a title. */
 export function modelTitle(reply: string): string | null {
-  const lines = cut(reply, MAX_READ).split(/[\n\r\u2028\u2029]/u);
+  const lines = cut(reply.replace(THOUGHTS, ""), MAX_READ).split(/[\n\r\u2028\u2029]/u);
   const titles = lines.map((line) => beginningOf(plainLine(line), MAX_MODEL_TITLE));
   return titles.find((title) => VISIBLE.test(title)) ?? null;
 }
 
-/** Returns a line without its markdown, and without the label and the quotes around a title. */
+/** Returns a line without its Markdown, and without the label and the quotes around a title. */
 function plainLine(line: string): string {
-  const plain = oneLine(line).replaceAll(/[*_`]{2,}|`/gu, "");
-  return plain
+  const marked = oneLine(line)
+    .replaceAll(LINK, "$1")
+    .replaceAll(/[*_`~]{2,}|`/gu, "");
+  return EMPHASIS.reduce((text, marks) => text.replaceAll(marks, "$1"), marked)
     .replaceAll(AROUND, "")
     .replace(/^title\s*:/iu, "")
     .replaceAll(AROUND, "")
@@ -68,8 +80,8 @@ export function planTitle(
   { caller, data }: UserMessage,
   input: PlanInput,
 ): AgentDecision[] {
-  const { title: given, listed, call } = record;
-  if (turns > 0 || given !== null || listed === false || call !== undefined) return [];
+  const { title: given, automaticTitle = true, listed } = record;
+  if (turns > 0 || given !== null || !automaticTitle || listed === false) return [];
   if (input.isTitled?.(record) !== true) return [];
   const title = titleOf(plainText(data.content));
   return title === null ? [] : [{ type: "SET_TITLE", title, by: caller, automatic: true }];

@@ -72,6 +72,7 @@ type EventOperation = Pick<
   | "mode"
   | "status"
   | "approval"
+  | "policy"
   | "task"
   | "attempt"
   | "timeoutMs"
@@ -263,11 +264,11 @@ function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Ope
   const stored = operations.map((operation): EventOperation => {
     const packed = packOperation(operation, at);
     const { tool, effect, target, agent, mode, status, approval, attempt, task, timeoutMs } = packed;
-    const { invalidArguments, delivered } = packed;
+    const { policy, invalidArguments, delivered } = packed;
     return {
       tool,
       effect,
-      ...defined({ target, agent, mode, status, approval, attempt, task }),
+      ...defined({ target, agent, mode, status, policy, approval, attempt, task }),
       timeoutMs,
       ...defined({ invalidArguments, delivered }),
     };

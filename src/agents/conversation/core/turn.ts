@@ -165,6 +165,8 @@ export interface Recalled {
   readonly used: readonly UsedMemory[];
   /** The note for the model; absent without memories. Removed when the turn ends. */
   readonly note?: string;
+  /** The note about the artifacts of the project, if the persona asks for it (KNOWLEDGE-2). Removed when the turn ends. */
+  readonly knowledge?: string;
   /** Some of them are tainted. */
   readonly tainted?: true;
   /** The error code of a failed recall. */

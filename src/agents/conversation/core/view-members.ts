@@ -15,7 +15,7 @@ import type { Operation, OperationTarget } from "./operation.ts";
 export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
   const ids = { turnId: turnId(turn) };
   if (item === undefined || type === "entry.erased") return ids;
-  return /^(?:tool|approval|agent_call|work|context_assembly|memory_extraction)\./.test(type)
+  return /^(?:tool|policy|task|approval|agent_call|work|context_assembly|memory_extraction)\./.test(type)
     ? { ...ids, operationId: operationId(turn, item) }
     : { ...ids, messageId: messageId(turn, item) };
 }

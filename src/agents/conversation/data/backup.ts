@@ -62,7 +62,7 @@ interface Found {
 const time = z.int().min(0).max(8.64e15);
 const recordSchema = z.strictObject({
   title: z.string().max(200).nullable(),
-  automaticTitle: z.literal(true).exactOptional(),
+  automaticTitle: z.boolean().exactOptional(),
   projectId: definitionIdSchema,
   participants: z.array(participantSchema).max(200),
   agents: z

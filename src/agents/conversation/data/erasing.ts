@@ -4,7 +4,7 @@
  * ERASE-5  Principals that may delete a conversation may erase its entries, also after its end. The erasure fails with a retriable
  *          `CONFLICT` while the entry's turn is active, its memories are being extracted, or a summary in progress may contain it.
  * ERASE-6  An erasure is durable when it is acknowledged, and idempotent.
- * ERASE-7  Attachments that only the entry names are deleted, with the stored result of an erased call and the conversations that an erased
+ * ERASE-7  Attachments that only the entry names are deleted, with the stored results of an erased call and the conversations that an erased
  *          call has opened. A title from the erased message is removed, and a title by a model that describes a changed turn.
  * ERASE-8  The agents of the conversation delete memories that have only this entry as their source.
  */
@@ -34,7 +34,7 @@ import { isErased, withoutItem, withoutQuotes } from "../core/erasure.ts";
 import { extractionOf } from "../core/hooks.ts";
 import type { Operation } from "../core/operation.ts";
 import { sideCalls } from "../core/side-calls.ts";
-import type { ConversationState } from "../core/state.ts";
+import { type ConversationState, workspaceIn } from "../core/state.ts";
 import { isFrom } from "../core/titles.ts";
 import type { Turn } from "../core/turn.ts";
 import { checkKeeper } from "../inbound/access.ts";
@@ -42,7 +42,10 @@ import type { ConversationRuntime } from "../runtime.ts";
 import { quotingTurns, TO_REMOVE } from "../store/entry-eraser.ts";
 
 interface ErasingContext
-  extends Pick<ActorContext, "clock" | "database" | "keyValue" | "attachments" | "listing" | "conversation"> {
+  extends Pick<
+    ActorContext,
+    "clock" | "database" | "keyValue" | "attachments" | "listing" | "conversation" | "workspace"
+  > {
   runtime: ConversationRuntime;
   copies: Pick<JournalCopies, "note" | "publish">;
 }
@@ -131,6 +134,7 @@ export class Erasing {
     const operation = found?.turn.operations.find(({ item }) => item === found.item);
     if (found === null || operation === undefined || !isErased(found.turn, found.item)) return false;
     for (const result of resultsOf(found.turn, operation)) keyValue.put(TO_REMOVE.attachment + result, 1);
+    keyValue.put(TO_REMOVE.call + id, 1);
     await this.#removal.note();
     void this.#removal.run();
     return true;
@@ -209,14 +213,18 @@ export class Erasing {
   }
 
   #step(name: string): RemovalStep {
-    const { runtime, attachments, conversation } = this.context;
+    const { runtime, attachments, conversation, workspace } = this.context;
     return {
       name,
       run: async () => {
         if (!runtime.exists) return undefined;
-        const { id: conversationId, tenant } = runtime.state.record;
+        const { record } = runtime.state;
+        const { id: conversationId, tenant } = record;
         if (name.startsWith(TO_REMOVE.attachment)) {
           await attachments?.delete({ tenant, conversationId }, name.slice(TO_REMOVE.attachment.length));
+        } else if (name.startsWith(TO_REMOVE.call)) {
+          const used = await workspace?.(tenant, workspaceIn(record).id);
+          if (used !== undefined) unwrap(await used.forget(name.slice(TO_REMOVE.call.length)));
         } else {
           const opened = await conversation(tenant, name.slice(TO_REMOVE.conversation.length));
           const removed = await opened.remove({ subject: "system", tenant, roles: ["admin"] });

@@ -4,6 +4,8 @@
  *
  * EFFECT-3  A reply that calls only `pure` tools may be reported together with their results, at most `PURE_WINDOW_MS`
  *           later. A crash before the report repeats the model call.
+ * EFFECT-7  At most `toolCalls` foreground calls of tools run at a time, and one call of each turn. Further calls wait. When a call has ended,
+ *           a call of the turn with the fewest calls begins. Calls in the background and attempts after a pause do not count.
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
@@ -14,7 +16,7 @@ import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
 import type { RuntimeContext } from "../context.ts";
 import { hookRunOf } from "../core/called-run.ts";
-import { HOOK_TIMEOUT_MS, PURE_WINDOW_MS } from "../core/conversation-limits.ts";
+import { HOOK_TIMEOUT_MS, MAX_RUNNING_CALLS, PURE_WINDOW_MS } from "../core/conversation-limits.ts";
 import {
   type AssemblyEffect,
   type Effect,
@@ -45,7 +47,7 @@ import {
   titleAsked,
 } from "./model-call.ts";
 import { offered } from "./offer.ts";
-import { recallMemories } from "./recall.ts";
+import { recallFor } from "./recall.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
@@ -53,7 +55,7 @@ export type Outcomes = [EffectSignal, ...EffectSignal[]];
 
 export interface EffectContext
   extends ModelCallContext,
-    Pick<RuntimeContext, "agent" | "invite" | "run" | "waitUntil" | "executor"> {
+    Pick<RuntimeContext, "agent" | "knowledge" | "invite" | "run" | "waitUntil" | "executor" | "toolCalls"> {
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
   history(turn: Turn): ContextMessage[];
@@ -71,6 +73,8 @@ export interface EffectContext
   report(...outcomes: Outcomes): boolean;
   /** Returns the bytes of JSON that each open call of a turn may have as its result (LARGE-1). */
   inlineBytes(turn: Turn): number;
+  /** Starts the effects that the state calls for and that do not run. */
+  startMore(): void;
   /** Receives a piece of the text that streams into the message `item`. */
   onText(turn: Turn, item: number, text: string): void;
   onProgress(turn: Turn, operationId: string, progress: Json): void;
@@ -87,6 +91,11 @@ export class EffectRunner {
   readonly #running = new RunningEffects();
   /** The measurements so far of running model calls, by key. */
   readonly #attempts = new Map<string, () => AttemptFacts>();
+
+  /** The turns of the running calls that count, by the keys of the calls (EFFECT-7). */
+  readonly #counted = new Map<string, number>();
+  /** Calls wait until a counted call has ended. */
+  #areWaiting = false;
 
   readonly hookRuns: HookRuns;
 
@@ -109,7 +118,8 @@ export class EffectRunner {
           if (outcome !== undefined) this.context.report(outcome);
         });
     }
-    for (const [turn, ofTurn] of Map.groupBy(operationEffects(effects), (effect) => effect.turn)) {
+    const beginning = this.#beginning(operationEffects(effects));
+    for (const [turn, ofTurn] of Map.groupBy(beginning, (effect) => effect.turn)) {
       void this.#runTools(turn, ofTurn, {
         onResults: (results) => this.context.report(...results),
         onProgress: (id, progress) => this.context.onProgress(turn, id, progress),
@@ -135,7 +145,7 @@ export class EffectRunner {
       call,
       history: () => context.history(turn),
       shownTurns: () => context.shownTurns(turn),
-      recall: async () => (await recallMemories(context, context.record(), turn, signal))?.recalled,
+      recall: async () => (await recallFor(context, context.record(), turn, signal))?.recalled,
       onBegin: (facts: () => AttemptFacts) => this.#attempts.set(key, facts),
       onText: (text: string) => context.onText(turn, call.item, text),
     };
@@ -180,7 +190,7 @@ export class EffectRunner {
     try {
       const read = effect.kind === "assembly" ? effect.turn : this.context.finished(effect.n);
       const found =
-        effect.kind === "assembly" ? await recallMemories(this.context, record, read, signal) : undefined;
+        effect.kind === "assembly" ? await recallFor(this.context, record, read, signal) : undefined;
       const recalled = defined({ recalled: found?.recalled });
       const turn: Turn = { ...read, ...recalled };
       const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
@@ -236,7 +246,7 @@ export class EffectRunner {
     const effects = operationEffects(effectsOfTurn(turn));
     if (effects.length === 0) return early;
     let isOver = false;
-    const batch = this.#runTools(turn, effects, {
+    const batch = this.#runTools(turn, this.#beginning(effects), {
       onResults: (results) => {
         if (isOver) return this.context.report(...results);
         early.results.push(...results);
@@ -267,12 +277,11 @@ export class EffectRunner {
     stop();
   }
 
-  /** Runs operations that do not run yet. Operations with the same start time go into one call. */
+  /** Runs operations. Operations with the same start time go into one call. */
   async #runTools(turn: Turn, effects: readonly OperationEffect[], reports: ToolReports): Promise<void> {
     const { clock, executor } = this.context;
     const now = clock.now();
-    const idle = effects.filter(({ key }) => !this.#running.has(key));
-    const byStart = Map.groupBy(idle, ({ operation: { notBefore = now } }) => Math.max(now, notBefore));
+    const byStart = Map.groupBy(effects, ({ operation: { notBefore = now } }) => Math.max(now, notBefore));
     const runs = [...byStart].map(([startAt, together]) => {
       const batch = new ToolBatch({
         record: this.context.record(),
@@ -281,12 +290,48 @@ export class EffectRunner {
         ...reports,
       });
       const followed = together.map(({ key, operation }) =>
-        this.#running.run(key, (signal) => batch.follow(operation, signal)),
+        this.#running
+          .run(key, (signal) => batch.follow(operation, signal))
+          .finally(() => this.#makeRoom(key)),
       );
       void batch.run(executor, clock, startAt);
       return Promise.all(followed);
     });
     await Promise.all(runs);
+  }
+
+  /** Returns the calls that begin now, and counts them (EFFECT-7). */
+  #beginning(effects: readonly OperationEffect[]): OperationEffect[] {
+    const now = this.context.clock.now();
+    const idle = effects.filter(({ key }) => !this.#running.has(key));
+    const isFree = ({ operation: { mode, notBefore = 0 } }: OperationEffect) =>
+      mode === "async" || notBefore > now;
+    const places = Map.groupBy(this.#counted.values(), (n) => n);
+    const running = new Map([...places].map(([n, { length }]) => [n, length]));
+    // The number of calls of its turn before each call.
+    const ranked = idle
+      .filter((effect) => !isFree(effect))
+      .map((effect) => {
+        const rank = running.get(effect.turn.n) ?? 0;
+        running.set(effect.turn.n, rank + 1);
+        return { effect, rank };
+      });
+    const most = this.context.toolCalls ?? MAX_RUNNING_CALLS;
+    const chosen = ranked
+      .toSorted((one, other) => one.rank - other.rank)
+      .filter(({ effect: { key, turn }, rank }) => {
+        if (rank > 0 && this.#counted.size >= most) return false;
+        this.#counted.set(key, turn.n);
+        return true;
+      });
+    this.#areWaiting ||= chosen.length < ranked.length;
+    return [...idle.filter(isFree), ...chosen.map(({ effect }) => effect)];
+  }
+
+  #makeRoom(key: string): void {
+    if (!this.#counted.delete(key) || !this.#areWaiting) return;
+    this.#areWaiting = false;
+    this.context.startMore();
   }
 }
 

@@ -1,15 +1,16 @@
-/** Asks the agent's actor for the relevant memories of a cycle. Never throws: a turn continues if the memory fails (RECALL-5). */
+/** Asks for the relevant memories and the artifacts of a cycle. Never throws: a turn continues if they fail (RECALL-5, KNOWLEDGE-2). */
 import { hasMemoryTools, type RecallLimits, recallLimits } from "../../../library/memory/scope.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
+import type { Persona } from "../../../protocol/definitions.ts";
 import { MIN_RELEVANCE } from "../../../protocol/memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
 import type { RuntimeContext } from "../context.ts";
 import { memoryReader } from "../core/called-memory.ts";
-import { failedRecall, type RecallResult, renderRecalled } from "../core/recalled.ts";
+import { failedRecall, type RecallResult, renderRecalled, withKnowledge } from "../core/recalled.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
-import type { Turn } from "../core/turn.ts";
+import type { Recalled, Turn } from "../core/turn.ts";
 
 /** Time limit for the agent's answer, in milliseconds. */
 export const RECALL_TIMEOUT_MS = 2_000;
@@ -20,9 +21,55 @@ export function recallOf(record: ConversationIdentity, turn: Turn): RecallLimits
   return recallLimits(chainOf(record, turn.agentId).persona.definition);
 }
 
-/** Recalls memories for a cycle; returns `undefined` if no recall is needed. */
-export async function recallMemories(
-  { clock, agent }: Pick<RuntimeContext, "clock" | "agent">,
+/**
+ * Returns the knowledge to read for a turn's current cycle; `undefined` without it, or if the cycle has it. A context hook makes its own
+ * index, with the actions on artifacts.
+ */
+export function knowledgeOf(record: ConversationIdentity, turn: Turn): Persona["knowledge"] {
+  if (turn.recalled !== undefined || turn.request !== undefined) return undefined;
+  const { contextAssembly, persona } = chainOf(record, turn.agentId);
+  return contextAssembly === undefined ? persona.definition.knowledge : undefined;
+}
+
+type Ports = Pick<RuntimeContext, "clock" | "agent" | "knowledge">;
+
+/** Recalls memories and reads the note about artifacts for a cycle; returns `undefined` if neither is needed. */
+export async function recallFor(
+  ports: Ports,
+  record: ConversationIdentity,
+  turn: Turn,
+  signal: AbortSignal,
+): Promise<RecallResult | undefined> {
+  const [found, knowledge] = await Promise.all([
+    recallMemories(ports, record, turn, signal),
+    readKnowledge(ports, record, turn, signal),
+  ]);
+  return withKnowledge(found, knowledge);
+}
+
+async function readKnowledge(
+  { clock, knowledge }: Ports,
+  record: ConversationIdentity,
+  turn: Turn,
+  signal: AbortSignal,
+): Promise<Pick<Recalled, "knowledge"> | undefined> {
+  const wanted = knowledgeOf(record, turn);
+  if (wanted === undefined || knowledge === undefined) return undefined;
+  const types = wanted.artifacts === true ? undefined : wanted.artifacts;
+  const { tenant, projectId: project } = record;
+  try {
+    const read = () => knowledge({ tenant, project }, types);
+    const reason = unanswered("The index of artifacts", RECALL_TIMEOUT_MS);
+    const note = await withDeadline(clock, RECALL_TIMEOUT_MS, read, { outer: signal, reason });
+    return defined({ knowledge: note });
+  } catch (error) {
+    if (!signal.aborted) console.warn("A turn continues without the index of artifacts:", error);
+    return {};
+  }
+}
+
+async function recallMemories(
+  { clock, agent }: Ports,
   record: ConversationIdentity,
   turn: Turn,
   signal: AbortSignal,

@@ -15,7 +15,7 @@ import { calledMemory } from "../core/called-memory.ts";
 import type { Operation } from "../core/operation.ts";
 import { targetInput } from "../core/shown-call.ts";
 import type { ToolEnded } from "../core/signals.ts";
-import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
+import { agentOf, type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
 import { taintOfCall } from "../core/taints.ts";
 import { operationTraceparent, turnTraceparent } from "../core/trace.ts";
 import type { Turn } from "../core/turn.ts";
@@ -81,6 +81,7 @@ export class ToolBatch {
           : hookInvocation(hook, operation)),
         ...defined({ allowance }),
         ...calledMemory(record, turn, taint),
+        ...defined({ projectIds: agentOf(record, turn.agentId).projectIds }),
         timeoutMs,
         context: {
           ...callContext(record, turn),

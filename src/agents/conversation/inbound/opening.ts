@@ -187,6 +187,8 @@ export class Opening {
       call: {
         ...{ operationId, attempt, path, readers, deadline, caller, from },
         ...defined({ readersSeq, requester, bounds, calls, withheld }),
+        // The workspace belongs to the caller's project.
+        ...defined({ workspace: projectId === call.projectIds[0] ? call.workspace : undefined }),
       },
       createdAt: clock.now(),
     };

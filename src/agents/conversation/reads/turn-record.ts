@@ -32,6 +32,7 @@ export function turnRecord(record: ConversationIdentity, turn: Turn): TurnRecord
     projectId: record.projectId,
     ...defined({ userId: userOf(record, turn), errorCode: error?.code }),
     ...issuesOf({ issues }),
+    ...defined({ replacedBy: turn.replacedBy }),
     ...(caller.type === "user" ? {} : { caller }),
     status: turn.status,
     createdAt: toIso(turn.createdAt),

@@ -35,6 +35,8 @@ const QUOTING = `SELECT n FROM turns WHERE status <> 'active' AND n > ?1
 export const TO_REMOVE = {
   attachment: "erasing:attachment:",
   conversation: "erasing:conversation:",
+  /** The results of a call that the workspace keeps. */
+  call: "erasing:call:",
 } as const;
 
 type Noted = { session_id: string; seq: number; id: string; action: string; created_at: number };
@@ -83,6 +85,8 @@ export function eraseEntry(stores: ErasedStores, erasure: Erasure): void {
     if (!isNamed(database, attachment)) keyValue.put(TO_REMOVE.attachment + attachment, 1);
   for (const result of results) keyValue.put(TO_REMOVE.attachment + result, 1);
   for (const conversation of conversations) keyValue.put(TO_REMOVE.conversation + conversation, 1);
+  if (own.operations.some((operation) => operation.item === item))
+    keyValue.put(TO_REMOVE.call + operationId(own, item), 1);
 }
 
 function rewrite({ turns, events }: ErasedStores, turn: Turn): void {

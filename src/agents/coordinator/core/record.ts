@@ -2,8 +2,10 @@
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { RunPart, TreeShare } from "../../../protocol/run-call.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
+import { workspaceOf } from "../../../protocol/workspace.ts";
 import type { CallTrail } from "../../../shared/call-trail.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import type { WorkspaceLink } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
 /** The operation of a node that started a run. */
@@ -61,6 +63,18 @@ export function runCaller({ parent, origin }: Pick<RunRecord, "parent" | "origin
   if (origin === undefined) return undefined;
   const { conversationId: id, operationId, attempt } = origin;
   return { kind: "conversation", id, operationId, attempt };
+}
+
+/** Returns the workspace of a run: all runs of a tree share one. A tool call's run begins at the branch of the caller's workspace. */
+export function runWorkspace({
+  id,
+  parent,
+  origin,
+}: Pick<RunRecord, "id" | "parent" | "origin">): WorkspaceLink & { id: string } {
+  return {
+    id: workspaceOf({ runId: parent?.rootRunId ?? id }).id,
+    ...(origin && { from: origin.workspace ?? workspaceOf({ conversationId: origin.conversationId }).id }),
+  };
 }
 
 /** Returns the error for an unknown run. A run of another user gets the same error (RUNACCESS-1). */

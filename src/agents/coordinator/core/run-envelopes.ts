@@ -51,6 +51,7 @@ import {
   type AgentUninviteBody,
 } from "../../../protocol/run-invitation.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
+import { workspaceOf } from "../../../protocol/workspace.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
@@ -61,7 +62,7 @@ import { graphOf } from "./graph.ts";
 import { waitsForPerson } from "./holds.ts";
 import { childRunId, operationOf } from "./operations.ts";
 import { progressOf } from "./part-run.ts";
-import { type RunCaller, type RunRecord, runCaller } from "./record.ts";
+import { type RunCaller, type RunRecord, runCaller, runWorkspace } from "./record.ts";
 import { ADDRESSING_BYTES, AGENT_NODE_MS } from "./run-limits.ts";
 import { isOver, type RunState, type Token, type Working } from "./state.ts";
 import { nodeTrail } from "./trace.ts";
@@ -220,6 +221,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
     readers: [record.startedBy],
     requester: record.startedBy,
     deadline: token.createdAt + timeoutMs,
+    workspace: workspaceOf({ runId: record.id, workspace: runWorkspace(record) }),
     ...nodeTrail(record, token),
   });
 }

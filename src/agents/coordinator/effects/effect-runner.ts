@@ -19,6 +19,7 @@ import { originOf } from "../core/child-run.ts";
 import type { RunEffect, TaskEffect } from "../core/effects.ts";
 import { operationOf } from "../core/operations.ts";
 import { OUTCOME_UNKNOWN } from "../core/plan.ts";
+import { runWorkspace } from "../core/record.ts";
 import type { NodeEnded, RunSignal } from "../core/signals.ts";
 import type { NodeOutcome, RunState } from "../core/state.ts";
 import { nodeTrail } from "../core/trace.ts";
@@ -138,7 +139,10 @@ function callOf(state: RunState, { token, work }: TaskEffect): BatchCall {
     invocation: () => ({
       ...calledTask(token.node, task),
       input: work.input,
-      context: { tenant, projectId, runId, node: token.node, ...nodeTrail(record, token) },
+      context: {
+        ...{ tenant, projectId, runId, node: token.node, workspace: runWorkspace(record) },
+        ...nodeTrail(record, token),
+      },
       ...memoryOf(originOf(state)),
     }),
   };

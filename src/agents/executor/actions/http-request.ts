@@ -1,8 +1,8 @@
 /**
  * The action `http.request`.
  *
- * HTTP-1  Every address, including each redirect, is checked against the action's hosts before the request. A redirect to another origin
- *         keeps only the headers that describe the wanted response. A request with a body never follows such a redirect.
+ * HTTP-1  Every address, including each redirect, is checked against the action's hosts before the request. A refusal has the rule `network`.
+ *         A redirect to another origin keeps only the headers that describe the wanted response. A request with a body never follows such a redirect.
  * HTTP-2  A response has at most `MAX_HTTP_RESPONSE_BYTES`. Reading stops with an error at the limit.
  * HTTP-4  A request of an `idempotent` action carries the idempotency key of its step, the same in all attempts, unless its input gives a
  *         key.
@@ -64,7 +64,7 @@ export async function requestHttp(
     );
   for (let redirects = 0; ; redirects++) {
     const problem = addressProblem(sent.url, hosts);
-    if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED" });
+    if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED", rule: "network" });
     const response = await answerTo(sent, send, signal);
     const next = redirectOf(sent, response);
     if (next === null) return resultOf(response);

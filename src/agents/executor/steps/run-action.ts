@@ -6,6 +6,7 @@ import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/tools/tool-schema.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { HttpRequestAction, PinnedAction } from "../../../protocol/task-definition.ts";
+import { COMMAND_MS } from "../../../protocol/workspace.ts";
 import { defined } from "../../../shared/defined.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -15,6 +16,7 @@ import { requestHttp, type SendHttp } from "../actions/http-request.ts";
 import { runLlm } from "../actions/llm.ts";
 import { runMemory } from "../actions/memory.ts";
 import { runMock } from "../actions/mock.ts";
+import { runOperation } from "../actions/operation.ts";
 import type { ActionModels, ModelRun } from "../actions/ports.ts";
 import { runVector, type VectorIndexes } from "../actions/vector.ts";
 import type { TaskAreas } from "./areas.ts";
@@ -22,6 +24,10 @@ import type { TaskRecord } from "./task-record.ts";
 
 /** Timeout of an agent's memory, in milliseconds. */
 const MEMORY_TIMEOUT_MS = 30_000;
+/** Timeout of artifacts, in milliseconds. */
+const ARTIFACTS_TIMEOUT_MS = 60_000;
+/** Timeout of a workspace, in milliseconds: the longest command, and the operations before it. */
+const WORKSPACE_TIMEOUT_MS = COMMAND_MS.max + 30_000;
 
 export interface ActionPorts {
   tools: Pick<ToolCodes, "actionCode">;
@@ -93,6 +99,26 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     case "memory.delete":
     case "memory.archive":
       return inTime(MEMORY_TIMEOUT_MS, run, () => runMemory(action, input, context));
+    case "repo.tree":
+    case "repo.read":
+    case "repo.write":
+    case "repo.edit":
+    case "repo.search":
+    case "repo.diff":
+    case "repo.commit":
+    case "repo.merge":
+    case "shell.exec":
+      return inTime(WORKSPACE_TIMEOUT_MS, run, () =>
+        runOperation(input, (given) => context.workspace.perform(action.kind, given, context.operationId)),
+      );
+    case "artifact.read":
+    case "artifact.list":
+    case "artifact.search":
+    case "artifact.write":
+    case "artifact.delete":
+      return inTime(ARTIFACTS_TIMEOUT_MS, run, () =>
+        runOperation(input, (given) => context.artifacts.perform(action.kind, given, context.operationId)),
+      );
     case "mock.return":
       return runMock(action, { clock: ports.clock, signal: context.signal, meter });
     case "human.input":

@@ -18,19 +18,19 @@ export class StepError extends ToolError {
 }
 
 export function stepError({ ref, onFailure }: PinnedStep, thrown: unknown): StepError {
-  const { code, message, retriable, mayPass } = describe(thrown);
+  const { code, message, retriable, mayPass, rule } = describe(thrown);
   const again = onFailure === "retry";
-  const options = { code, retriable: retriable || again, cause: thrown };
+  const options = { code, retriable: retriable || again, rule, cause: thrown };
   return new StepError(`Step "${ref}": ${message}`, options, mayPass || again);
 }
 
 /** Describes an error of an action or of an expression of its step. */
 export function describe(
   thrown: unknown,
-): Pick<ToolError, "code" | "message" | "retriable"> & { mayPass: boolean } {
+): Pick<ToolError, "code" | "message" | "retriable"> & { mayPass: boolean; rule?: string | undefined } {
   if (thrown instanceof ToolError) {
-    const { code, message, retriable } = thrown;
-    return { code, message, retriable, mayPass: retriable };
+    const { code, message, retriable, rule } = thrown;
+    return { code, message, retriable, rule, mayPass: retriable };
   }
   if (thrown instanceof Spent) return invalid("The expressions and texts of the task took too many steps.");
   if (thrown instanceof ExpressionError) return invalid(thrown.message);

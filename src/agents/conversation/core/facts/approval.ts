@@ -80,8 +80,8 @@ export const approvalFrames = {
   ): FrameBody => {
     const type = "approval.requested";
     if (of !== undefined) {
-      const { name, input = {}, modelInput, target, rule, requester } = of;
-      const shown = defined({ modelInput, target, rule, requester });
+      const { name, input = {}, modelInput, target, rule, requester, policy } = of;
+      const shown = defined({ modelInput, target, rule, requester, policy });
       return { type, data: { name, input, ...shown, expiresAt: of.expiresAt, of } };
     }
     if (operation === undefined) return { type, data: { name: "", input: {}, expiresAt } };

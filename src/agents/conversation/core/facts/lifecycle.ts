@@ -20,10 +20,8 @@ export const lifecycle = {
     const { state, membership = [] } = transition;
     const { automaticTitle: _before, ...record } = state.record;
     const isFirst = automatic === true && by.type !== "agent";
-    const titled = {
-      ...state,
-      record: { ...record, title, ...(isFirst && { automaticTitle: true as const }) },
-    };
+    const automaticTitle = isFirst || (title === null ? false : undefined);
+    const titled = { ...state, record: { ...record, title, ...defined({ automaticTitle }) } };
     return noted(
       { ...transition, state: titled, membership },
       { type: "conversation.updated", data: { title, by, ...defined({ automatic }) } },

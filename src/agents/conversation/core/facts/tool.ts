@@ -56,6 +56,7 @@ export const tool = {
       : [];
     return withTurn({ ...transition, state: { ...state, ...spending } }, next, [
       on.entry("tool.requested", item),
+      ...decidedEntries(on, operation),
       ...requested,
       ...(isRefused ? [] : dispatchedEntries(turn.n, item, task)),
       ...asks,
@@ -115,8 +116,11 @@ export const tool = {
       ...keptTask(task),
     }));
     const issues = result.success ? {} : { issues: oneMoreFailure(turn) };
+    const { rule } = result.error ?? {};
     const entries = [
       ...taskEntries(turn.n, item, task, result.success),
+      // A rule denied the call while it ran (POLICY-7).
+      ...(rule === undefined ? [] : [on.entry("policy.denied", item, { rule })]),
       on.entry(result.success ? "tool.completed" : "tool.failed", item),
       ...turn.operations
         .filter((operation) => operation.item === item)
@@ -194,6 +198,15 @@ export function taskEntries(
   ];
 }
 
+/** Returns the entry of the decision of a rule about a call (POLICY-4). */
+function decidedEntries(on: TurnStep, { item, policy }: Operation): JournalEntry[] {
+  if (policy === undefined) return [];
+  const { decision, rule, reason, taint } = policy;
+  return [on.entry(ENTRY_OF[decision], item, defined({ rule, reason, taint: taint && [...taint] }))];
+}
+
+const ENTRY_OF = { allow: "policy.allowed", ask: "policy.asked", deny: "policy.denied" } as const;
+
 /** Returns the part of a task that its operation stores, as a member; `{}` without a task. */
 function keptTask(summary: TaskSummary | undefined): Pick<Operation, "task"> {
   if (summary === undefined) return {};
@@ -209,7 +222,7 @@ function called({ turn, operation, record }: EntryOfTurn) {
 }
 
 export const toolFrames = {
-  ...silent("tool.interrupted", "tool.late"),
+  ...silent("policy.allowed", "policy.asked", "policy.denied", "tool.interrupted", "tool.late"),
   ...silent("task.dispatched", "task.event", "task.metric", "task.completed", "task.failed"),
   "tool.requested": (_: undefined, of: EntryOfTurn): FrameBody => {
     const { name = "", input = {}, target, mode } = of.operation ?? {};

@@ -36,7 +36,7 @@ export function callCount(turn: Turn): number {
 export function turnAsOf(record: ConversationIdentity, turn: Turn, number: number): TurnAsOfCall | undefined {
   const { call, calls = [], replies } = turn;
   if (call !== null && number === callCount(turn))
-    return { number, turn: { ...turn, call }, missing: new Set(recalls(record, turn) ? ["memories"] : []) };
+    return { number, turn: { ...turn, call }, missing: new Set(notRecalled(record, turn)) };
   const made = calls[number - 1];
   if (made === undefined) return undefined;
   const { item } = made;
@@ -139,10 +139,17 @@ function isFinal(record: ConversationIdentity, asOf: Turn, item: number): boolea
   return isLastCall(record, asOf, replies.length) || isStuck(operations, replies.length);
 }
 
-/** Reports whether the cycle recalls memories with its first call, which has no outcome yet. */
-function recalls(record: ConversationIdentity, { agentId, recalled, request }: Turn): boolean {
-  if (recalled !== undefined || request !== undefined) return false;
-  return recallLimits(chainOf(record, agentId).persona.definition) !== undefined;
+/** Returns the parts that the cycle reads with its first call, which has no outcome yet. */
+function notRecalled(
+  record: ConversationIdentity,
+  { agentId, recalled, request }: Turn,
+): TurnPrompt["missing"] {
+  if (recalled !== undefined || request !== undefined) return [];
+  const persona = chainOf(record, agentId).persona.definition;
+  return [
+    ...(recallLimits(persona) === undefined ? [] : (["memories"] as const)),
+    ...(persona.knowledge === undefined ? [] : (["notes"] as const)),
+  ];
 }
 
 function missingAfter(
@@ -151,12 +158,14 @@ function missingAfter(
   isEarlier: boolean,
 ): Partial<Record<TurnPrompt["missing"][number], boolean>> {
   const isOver = status !== "active";
-  const { memory } = chainOf(record, agentId).persona.definition;
+  const { memory, knowledge } = chainOf(record, agentId).persona.definition;
+  const hasNotes =
+    record.agents.length > 1 || replyTo !== undefined || noted === true || knowledge !== undefined;
   const used = isEarlier ? recalledBefore : isOver ? (recalled?.used ?? []) : [];
   return {
     memories: used.length > 0,
     hook: memory?.contextAssembly !== undefined && (isOver || isEarlier),
-    notes: isEarlier || (isOver && (record.agents.length > 1 || replyTo !== undefined || noted === true)),
+    notes: isEarlier || (isOver && hasNotes),
     erased: erased !== undefined,
   };
 }

@@ -54,7 +54,7 @@ export function planReservation(state: ConversationState, input: PlanInput): Age
     if (call.reserved !== undefined || isAsking(state, session, call)) continue;
     const limits = sharedLimits(state, session);
     const isLimited = limits.length > 0 || leaseOf(state, session) !== undefined;
-    if (isLimited) return reserveSideCall(state, running, limits);
+    if (isLimited) return reserveSideCall(state, running, limits, input);
   }
   return [];
 }
@@ -114,6 +114,7 @@ function reserveSideCall(
   state: ConversationState,
   running: RunningSideCall,
   limits: readonly Limit[],
+  { sideCallInProgress }: PlanInput,
 ): AgentDecision[] {
   const reserved = sideReservation(state, running);
   const request = requestOf(reserved, sideProfile(state.record, running));
@@ -124,7 +125,9 @@ function reserveSideCall(
   if (place.type === "waits") return [{ type: "AWAIT_SIDE_CALL_LEASE", ...at }, ...place.changes];
   const { refusal } = place;
   const { code, message } = "error" in refusal ? refusal.error : exceeded(state, refusal.excess);
-  return [{ type: "GIVE_UP_SIDE_CALL", ...at, error: { code, message } }];
+  const facts = sideCallInProgress?.(running);
+  const made = facts && { facts, category: "canceled" as const };
+  return [{ type: "GIVE_UP_SIDE_CALL", ...at, error: { code, message }, ...defined({ made }) }];
 }
 
 /** Reports whether a call waits for its agent's answer. */
@@ -281,6 +284,11 @@ const UNITS = {
   modelCalls: "model calls",
 } as const satisfies Record<keyof Budget, string>;
 
+/** Returns an amount with its unit, such as `1 model call`. */
+function withUnit(amount: number, limit: keyof Budget): string {
+  return `${amount} ${amount === 1 ? UNITS[limit].slice(0, -1) : UNITS[limit]}`;
+}
+
 /** Returns the error of a call that exceeds a limit. */
 export function exceeded(
   { record }: ConversationState,
@@ -288,7 +296,7 @@ export function exceeded(
   asked: "call" | "task" = "call",
 ): ErrorData {
   if (used - leased + needed <= allowed) {
-    const message = `The budget of the agent is ${allowed} ${UNITS[limit]}: ${leased} are reserved by its other conversations. Try again when their turns have ended.`;
+    const message = `The budget of the agent is ${withUnit(allowed, limit)}. Reserved by its other conversations: ${leased}. Try again when their turns have ended.`;
     return { code: "BUDGET_EXCEEDED", message, retriable: true };
   }
   const isPart = scope === "conversation" && record.call !== undefined;
@@ -296,8 +304,8 @@ export function exceeded(
   const whose = isPart ? "this call, a share of its caller's remaining budget," : owner;
   const [what, where] =
     asked === "call"
-      ? ["the next model call needs", "in the model profile"]
-      : ["the models of this task need", "and texts by maxOutputTokens and maxInputTokens"];
-  const message = `The budget of ${whose} is ${allowed} ${UNITS[limit]}: ${used} are used or reserved, and ${what} up to ${needed}. ${isPart ? "Call fewer agents at once, raise the caller's budget" : "Raise the budget"}, or limit the length of replies ${where}.`;
+      ? ["The next model call needs", "in the model profile"]
+      : ["The models of this task need", "and texts by maxOutputTokens and maxInputTokens"];
+  const message = `The budget of ${whose} is ${withUnit(allowed, limit)}. Used or reserved: ${used}. ${what} up to ${needed}. ${isPart ? "Call fewer agents at once, raise the caller's budget" : "Raise the budget"}, or limit the length of replies ${where}.`;
   return { code: "BUDGET_EXCEEDED", message, retriable: false };
 }

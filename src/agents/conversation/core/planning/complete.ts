@@ -7,7 +7,7 @@
  * LIFE-4  An ended conversation accepts only the removal of a user and the erasure of entries. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
  *         repeated message has the same answer as before. Late results are noted as results of stopped turns.
  * TITLE-1  A person who may speak renames an open conversation. Its readers and the list get the new title. The same title again changes
- *          nothing, unless a model may still replace the title: then it becomes the person's.
+ *          nothing, unless an automatic title may still follow: then the title, or its absence, becomes the person's.
  */
 
 import { checkPrices } from "../../../../library/registry/prices.ts";
@@ -67,8 +67,10 @@ export function planUpdate(
 ): AgentDecision[] {
   checkOpen(state);
   const decisions: AgentDecision[] = [];
-  const mayChange = state.record.automaticTitle === true || state.titling !== undefined;
-  if (title !== undefined && (mayChange || title !== state.record.title)) {
+  const { title: current, automaticTitle } = state.record;
+  const isUntitled = current === null && (state.turns === 0 || state.active.has(1));
+  const mayChange = (automaticTitle ?? isUntitled) || state.titling !== undefined;
+  if (title !== undefined && (mayChange || title !== current)) {
     const titling = stopSideCalls(state, input, (call) => call.title === true, "A person changed the title.");
     decisions.push(...titling, { type: "SET_TITLE", title, by });
   }

@@ -101,9 +101,13 @@ function participantMessages(
   return texts.length === 0 ? [] : [note(texts.join("\n"), quote?.taint)];
 }
 
-/** Returns the memories recalled for the cycle (RECALL-3). */
+/** Returns the notes about artifacts and memories for the cycle (KNOWLEDGE-2, RECALL-3). */
 function recalledMessages({ recalled }: Turn): ContextMessage[] {
-  return recalled?.note === undefined ? [] : [note(recalled.note, recalled.tainted ? ["memory"] : [])];
+  const { note: memories, knowledge, tainted } = recalled ?? {};
+  return [
+    ...(knowledge === undefined ? [] : [note(knowledge, ["document"])]),
+    ...(memories === undefined ? [] : [note(memories, tainted ? ["memory"] : [])]),
+  ];
 }
 
 /** Returns the notes about other turns. They follow the history, because providers cache the beginning of a request. */

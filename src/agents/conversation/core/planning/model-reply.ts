@@ -16,7 +16,7 @@
 import { maxMovesPerTurn } from "../../../../library/personas/persona.ts";
 import { isContinuable } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
-import { joinTaints, taintMember } from "../../../../model/taint.ts";
+import { joinTaints, taintMember, wholeTaint } from "../../../../model/taint.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { plainText } from "../../../../shared/content.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -34,7 +34,7 @@ import {
 } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
-import { wholeReply } from "../replies.ts";
+import { taintsAfter, wholeReply } from "../replies.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { taintOfText } from "../taints.ts";
@@ -91,6 +91,7 @@ export function planModelReply(
   ];
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
   const budget = checkBudget();
+  const taint = wholeTaint(taintsAfter(turn, facts));
   const pending: Pick<Operation, "target" | "status">[] = [];
   const operations: RepeatableCall[] = [...turn.operations];
   const left = toolCallsLeft(state, turn);
@@ -98,7 +99,7 @@ export function planModelReply(
   const open: Pick<Operation, "input" | "agent">[] = [...state.active.values()].flatMap(openCalls);
   for (const [index, toolCall] of toolCalls.entries()) {
     const id = unusedId(toolCall.id, used);
-    const checked = checkToolCall(state.record, turn, toolCall, id, input, budget);
+    const checked = checkToolCall(state.record, turn, toolCall, { toolCallId: id, taint }, input, budget);
     const isBeyond = checked.result === undefined && ran >= left;
     const refusal = isBeyond
       ? null

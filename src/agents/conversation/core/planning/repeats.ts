@@ -7,12 +7,13 @@
  * REPEAT-2  When a call has had the same result for the third time, and each time after that, a note follows the results.
  * REPEAT-3  When it has had the same result for the fifth time, the model's next call is a final one: it gets no tools. A
  *           later cycle of the turn gets them back, until the call is repeated once more.
+ * REPEAT-5  After three calls of a tool in a row that timed out, the turn calls this tool no more.
  * REPEAT-4  Notes depend on the results before them only, so later requests of a cycle repeat them unchanged.
  */
 import type { ContextMessage } from "../../../../model/messages.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import { fingerprint, shorten } from "../../../../shared/text.ts";
-import { MAX_REPEATED_CALLS, REPEATED_CALLS_NOTED } from "../conversation-limits.ts";
+import { MAX_REPEATED_CALLS, MAX_TIMEOUTS_IN_A_ROW, REPEATED_CALLS_NOTED } from "../conversation-limits.ts";
 import type { Operation } from "../operation.ts";
 
 /** The members of an operation that repetitions are derived from. */
@@ -31,6 +32,17 @@ interface Repetition {
 /** Reports whether the model call after `replies` replies is to answer without tools (REPEAT-3). */
 export function isStuck(calls: readonly RepeatableCall[], replies: number): boolean {
   return repetitionsAt(calls, replies).some(({ times }) => times >= MAX_REPEATED_CALLS);
+}
+
+/** Reports whether a turn may call a tool no more (REPEAT-5). */
+export function isTimingOut(calls: readonly Pick<Operation, "name" | "result">[], name: string): boolean {
+  let inARow = 0;
+  for (const call of calls) {
+    if (call.name !== name || call.result === undefined) continue;
+    inARow = call.result.error?.code === "TIMEOUT" ? inARow + 1 : 0;
+    if (inARow === MAX_TIMEOUTS_IN_A_ROW) return true;
+  }
+  return false;
 }
 
 /** Returns the notes on repeated calls that the model call after `replies` replies gets first (REPEAT-2). */

@@ -2,11 +2,12 @@
  * Planning the title that a model writes. Pure.
  *
  * TITLE-6  If the persona names a profile for titles, the first completed turn with an answer starts a call for a title, in the commit
- *          that ends it. The conversation is listed and open, and its title is absent or automatic. The answer does not wait. The title
- *          describes the message and the answer of this turn.
+ *          that ends it. The conversation is listed, and its title is absent or automatic. The answer does not wait. The title describes the
+ *          message and the answer of this turn.
  * TITLE-7  A conversation has one such call. The call follows the path of calls for summaries: budget, lease, attempts, crashes, stops. If it
  *          fails or is stopped, the title stays, and no turn fails.
- * TITLE-8  A title by a model is one line of at most `MAX_MODEL_TITLE` characters, without markdown, quotes and control characters.
+ * TITLE-8  A title by a model is one line of at most `MAX_MODEL_TITLE` characters, without quotes and control characters. The thoughts
+ *          before a title, the Markdown marks and the addresses of links are removed.
  * TITLE-9  A person's title ends the call. A later reply changes nothing, and is charged.
  */
 import { messageTokens } from "../../../../memory/session/tokens.ts";
@@ -16,7 +17,7 @@ import { plainText } from "../../../../shared/content.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { TitleCall } from "../side-calls.ts";
 import type { SideCallCompleted } from "../signals.ts";
-import { chainOf, isPresent } from "../state.ts";
+import { chainOf } from "../state.ts";
 import { modelTitle } from "../titles.ts";
 import type { Transition } from "../transition.ts";
 import type { Turn } from "../turn.ts";
@@ -28,17 +29,15 @@ export function planTitling(
   { state, touched }: Transition,
   { isTitled }: PlanInput,
 ): AgentDecision[] {
-  const { record, gate, status, titling } = state;
-  const { title, automaticTitle, listed, call } = record;
-  if (gate !== "open" || status !== "active" || titling !== undefined) return [];
-  if (listed === false || call !== undefined) return [];
+  const { record, titling } = state;
+  const { title, automaticTitle, listed } = record;
+  if (titling !== undefined || listed === false) return [];
   const isDue = (turn: Turn) => {
     const isEnd = turn.status === "completed" && before.touched.get(turn.n) !== turn;
-    // A title that was removed stays away.
-    return isEnd && (automaticTitle || (title === null && turn.n === 1)) && answerOf(turn) !== "";
+    return isEnd && (automaticTitle ?? (title === null && turn.n === 1)) && answerOf(turn) !== "";
   };
   const turn = [...touched.values()].find(isDue);
-  if (turn === undefined || !isPresent(record, turn.agentId)) return [];
+  if (turn === undefined) return [];
   const { titleProfile: named } = chainOf(record, turn.agentId);
   if (named === undefined || isTitled?.(record) !== true) return [];
   const { n, stem, agentId } = turn;

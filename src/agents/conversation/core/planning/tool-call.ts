@@ -5,6 +5,10 @@
  * CHECK-1  Planning a reply again, as its commit does after its preview, asks the gate no second time. After a crash the gate is asked
  *          again.
  * TOOLCHOICE-2  A turn with the choice `none` runs no tool and asks for no approval. A call by the model gets `PERMISSION_DENIED`.
+ * POLICY-4  A call that a rule denies never runs. Its error has the rule and its reason. A call that a rule asks for waits for a person, as
+ *           a call of a tool with `approval`. Calls of client tools cannot wait, so they are denied. The journal has each decision of a rule.
+ * POLICY-7  If a rule denies a call while it runs, as a workspace or a request does, the result names the rule, and the journal has the denial.
+ * POLICY-5  A persona with `allowedActions` calls no other tool.
  * NAME-1  Only the exact name of a tool calls it. A call of another name gets an error that lists the names of the tools.
  * INMAP-1  A tool with an input mapping runs with the mapped input. Other tools run with the model's input, unchanged. A call whose input
  *          cannot be mapped gets `INVALID_INPUT` and never runs. The gate, the model and readers see the model's input. Calls that need an
@@ -15,11 +19,13 @@ import { READ_RESULT, readResultTool } from "../../../../attachments/large-resul
 import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/tools/agent-tool.ts";
 import { workflowTarget } from "../../../../library/tools/workflow-tool.ts";
 import type { RequestedToolCall } from "../../../../model/reply.ts";
-import type { Gate } from "../../../../policy/gate.ts";
+import { type Taint, taintMember } from "../../../../model/taint.ts";
+import { type Gate, type Verdict, verdictOf } from "../../../../policy/gate.ts";
 import { MAX_CALL_BYTES, MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";
 import { needsApproval } from "../../../../protocol/approval.ts";
 import type { ToolDefinition } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
+import { matchesName } from "../../../../protocol/tool-patterns.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { ExpressionError } from "../../../../shared/expressions/values.ts";
 import { isJsonObject, type JsonObject } from "../../../../shared/json.ts";
@@ -29,12 +35,17 @@ import { violations } from "../../../../shared/json-schema/violations.ts";
 import { jurisdictionOf } from "../../../../shared/location.ts";
 import { shorten } from "../../../../shared/text.ts";
 import { utf8Length } from "../../../../shared/utf8.ts";
-import { APPROVAL_TIMEOUT_MS, CLIENT_TOOL_TIMEOUT_MS } from "../conversation-limits.ts";
+import {
+  APPROVAL_TIMEOUT_MS,
+  CLIENT_TOOL_TIMEOUT_MS,
+  MAX_TIMEOUTS_IN_A_ROW,
+} from "../conversation-limits.ts";
 import type { PlanInput } from "../decisions.ts";
-import { callDeadline, type Operation } from "../operation.ts";
+import { callDeadline, type Operation, type PolicyNote } from "../operation.ts";
 import { targetInput } from "../shown-call.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import type { Turn } from "../turn.ts";
+import { isTimingOut } from "./repeats.ts";
 
 const NO_CALLS = "The message allows no tool calls, so the tool did not run. Answer in text, without a tool.";
 /** Tools that the error of an unknown name lists. */
@@ -42,19 +53,32 @@ const MAX_LISTED_TOOLS = 50;
 /** Length of a name in such an error. */
 const MAX_NAME_QUOTE = 100;
 
-interface Refusal {
-  code: ToolErrorCode;
-  message: string;
+/** The outcome of the checks of a call. */
+interface Checked {
+  /** Absent if the call may run, or may ask a person. */
+  refusal?: { code: ToolErrorCode; message: string };
+  /** Absent if no rule decided. */
+  policy?: PolicyNote;
 }
 
 /** The outcomes of checks (CHECK-1): a call belongs to one reply of one turn. */
-const verdicts = new WeakMap<RequestedToolCall, Refusal | null>();
+const outcomes = new WeakMap<RequestedToolCall, Checked>();
 
+/** The rule of personas with `allowedActions`. */
+const ALLOWED_ACTIONS = "persona.allowed-actions";
+/** The decision about a tool that times out again and again (REPEAT-5). */
+const TIMES_OUT: Verdict = {
+  decision: "deny",
+  rule: "repeated-timeouts",
+  reason: `Its last ${MAX_TIMEOUTS_IN_A_ROW} calls timed out. Go on without it, or tell the user.`,
+};
+
+/** `taint` has the untrusted origins in the request that led to the call. */
 export function checkToolCall(
   record: ConversationIdentity,
-  turn: Pick<Turn, "agentId" | "tools" | "toolChoice" | "output" | "foreground">,
+  turn: Pick<Turn, "agentId" | "tools" | "toolChoice" | "output" | "foreground" | "operations">,
   call: RequestedToolCall,
-  toolCallId: string,
+  { toolCallId, taint }: { toolCallId: string; taint: Taint },
   {
     now,
     gate,
@@ -66,7 +90,7 @@ export function checkToolCall(
   const { name, invalidArguments } = call;
   const { agentId, tools = [], toolChoice, output, foreground } = turn;
   const { tenant, projectId, id: conversationId } = record;
-  const own = chainOf(record, agentId).tools;
+  const { tools: own, persona } = chainOf(record, agentId);
   const pinned = own.find(({ definition }) => definition.name === name);
   const brought = pinned === undefined ? tools.find((tool) => tool.name === name) : undefined;
   const isReading = pinned === undefined && brought === undefined && name === readResultTool.name;
@@ -98,46 +122,51 @@ export function checkToolCall(
     input,
     ...defined({ invalidArguments }),
   } as const;
-  const check = (): Refusal | null => {
-    if (toolChoice === "none") return { code: "PERMISSION_DENIED", message: NO_CALLS };
-    if (definition === undefined) {
-      const offered = [...own.map((tool) => tool.definition), ...tools];
-      return missing(record, name, offered);
-    }
+  const check = (): Checked => {
+    if (toolChoice === "none") return refused("PERMISSION_DENIED", NO_CALLS);
+    if (definition === undefined)
+      return { refusal: missing(record, name, [...own.map((tool) => tool.definition), ...tools]) };
     if (invalidArguments !== undefined)
-      return {
-        code: "INVALID_INPUT",
-        message: `The arguments ${objectFault(invalidArguments)}. Call the tool again with a JSON object.`,
-      };
+      return refused(
+        "INVALID_INPUT",
+        `The arguments ${objectFault(invalidArguments)}. Call the tool again with a JSON object.`,
+      );
     const unknownMode = target === undefined ? null : modeProblem(target, passed);
-    if (unknownMode !== null) return { code: "INVALID_INPUT", message: unknownMode };
+    if (unknownMode !== null) return refused("INVALID_INPUT", unknownMode);
     // If the schema cannot be checked, only the tool checks its input.
     const problems = violations(definition.inputSchema, passed, budget) ?? [];
-    if (problems.length > 0) return { code: "INVALID_INPUT", message: problems.join("; ") };
+    if (problems.length > 0) return refused("INVALID_INPUT", problems.join("; "));
     const problem = mappingProblem(definition, passed, budget);
-    if (problem !== null) return { code: "INVALID_INPUT", message: problem };
-    const isAsked = () => gate(definition, input, { tenant, projectId, agentId, conversationId });
-    return isAllowed(isAsked)
-      ? null
-      : { code: "PERMISSION_DENIED", message: `The tool "${name}" is not allowed here.` };
+    if (problem !== null) return refused("INVALID_INPUT", problem);
+    const { allowedActions } = persona.definition.tools?.constraints ?? {};
+    const isForbidden = allowedActions !== undefined && !isReading && !matchesName(allowedActions, name);
+    const ask = () =>
+      gate(definition, input, { tenant, projectId, agentId, conversationId, toolCallId, taint });
+    const verdict: Verdict = isForbidden
+      ? { decision: "deny", rule: ALLOWED_ACTIONS }
+      : isTimingOut(turn.operations, name)
+        ? TIMES_OUT
+        : decided(ask);
+    return judged(name, brought !== undefined, { ...verdict, ...taintMember(taint) });
   };
-  const known = verdicts.get(call);
-  const refusal = known === undefined ? check() : known;
-  verdicts.set(call, refusal);
-  if (refusal !== null) {
+  const checked = outcomes.get(call) ?? check();
+  outcomes.set(call, checked);
+  const { refusal, policy } = checked;
+  const noted = { ...operation, ...defined({ policy }) };
+  if (refusal !== undefined) {
     const { code, message } = refusal;
-    return { ...operation, status: "failed", result: failure(toolCallId, code, message) };
+    return { ...noted, status: "failed", result: failure(toolCallId, code, message) };
   }
   // Only a call that passed every check is the client's, waits for a person, or runs in the background.
-  if (brought !== undefined) return { ...operation, target: "client", deadline: now + operation.timeoutMs };
+  if (brought !== undefined) return { ...noted, target: "client", deadline: now + operation.timeoutMs };
   const runs = workflowTarget(definition?.target) !== undefined;
   const isAsync = definition?.async === true && output === undefined && !foreground;
   const mode = isAsync ? ("async" as const) : ("sync" as const);
   const called =
     target === undefined || asked === undefined
-      ? { ...operation, mode, ...(runs && { target: "workflow" as const }) }
+      ? { ...noted, mode, ...(runs && { target: "workflow" as const }) }
       : {
-          ...operation,
+          ...noted,
           // Who joins has joined at once (LOOPIN-1).
           mode: asked.mode === "loop_in" ? ("sync" as const) : mode,
           target: "agent" as const,
@@ -146,12 +175,13 @@ export function checkToolCall(
             mode: asked.mode,
             ...defined({
               template: target.template?.name,
+              workspace: target.workspace,
               jurisdiction: jurisdictionOf(conversationId),
             }),
           },
           deadline: callDeadline(operation, now),
         };
-  if (!needsApproval(definition?.approval)) return called;
+  if (policy?.decision !== "ask" && !needsApproval(definition?.approval)) return called;
   return { ...called, status: "awaiting_approval", deadline: now + approvalTimeoutMs };
 }
 
@@ -160,7 +190,7 @@ function missing(
   { call }: ConversationIdentity,
   given: string,
   offered: readonly { name: string }[],
-): Refusal {
+): NonNullable<Checked["refusal"]> {
   const name = JSON.stringify(shorten(given, MAX_NAME_QUOTE));
   const known = `${listed(offered)} Use one of these names exactly, or answer without a tool.`;
   const hint = offered.length === 0 ? "There are no tools. Answer without a tool." : known;
@@ -220,14 +250,29 @@ export function refusedCall(
   return { ...operation, target: "code", mode: "sync", status: "failed", result };
 }
 
-/** A gate that throws denies the call. */
-function isAllowed(verdict: () => ReturnType<Gate>): boolean {
+function refused(code: ToolErrorCode, message: string): Checked {
+  return { refusal: { code, message } };
+}
+
+/** Returns the answer of a gate. A gate that throws denies the call. */
+function decided(answer: () => ReturnType<Gate>): Verdict {
   try {
-    return verdict() === "allow";
+    return verdictOf(answer());
   } catch (error) {
     console.error("The gate failed; the call is denied:", error);
-    return false;
+    return { decision: "deny" };
   }
+}
+
+/** Returns the outcome of a decision about a call (POLICY-4). */
+function judged(name: string, isClient: boolean, note: PolicyNote): Checked {
+  const { decision, rule, reason } = note;
+  const policy = defined({ policy: rule === undefined && decision === "allow" ? undefined : note });
+  if (decision === "allow" || (decision === "ask" && !isClient)) return policy;
+  const by = rule === undefined ? "" : ` by the rule "${rule}"`;
+  const why = reason === undefined ? "" : ` ${reason}`;
+  const message = `The tool "${name}" is not allowed here${by}.${why}`;
+  return { ...refused("PERMISSION_DENIED", message), ...policy };
 }
 
 /** Returns a tool result that reports a failure. */

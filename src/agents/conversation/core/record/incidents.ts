@@ -23,6 +23,7 @@ const KINDS: Readonly<Partial<Record<EntryType, IncidentKind>>> = {
   "turn.failed": "failure",
   "llm.call.failed": "retry",
   "budget.exceeded": "refusal",
+  "policy.denied": "denial",
   "tool.call.failed": "retry",
   "tool.interrupted": "crash",
   "tool.failed": "failure",

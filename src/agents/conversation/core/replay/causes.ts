@@ -23,6 +23,7 @@ export function causesOf(scene: Scene): Cause[] {
     case "task.metric":
     case "task.completed":
     case "task.failed":
+    case "policy.denied":
       return causesOfOutcome(scene);
     case "message.completed":
     case "message.reset":
@@ -50,7 +51,7 @@ export function causesOf(scene: Scene): Cause[] {
 }
 
 /** The entries that precede the entry of an outcome in its step. */
-const BEFORE_OUTCOME = /^(?:memory\.recalled|task\.(?:event|metric|completed|failed))$/;
+const BEFORE_OUTCOME = /^(?:memory\.recalled|task\.(?:event|metric|completed|failed)|policy\.denied)$/;
 
 /** Returns the causes of an outcome that records memories or a task first. */
 function causesOfOutcome(scene: Scene): Cause[] {

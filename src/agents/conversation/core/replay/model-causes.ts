@@ -3,6 +3,7 @@ import type { ErrorCategory, ModelError } from "../../../../model/error.ts";
 import { isRetriable } from "../../../../model/error.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import type { TokenEstimate } from "../../../../model/spending.ts";
+import type { RequestTaint } from "../../../../model/taint.ts";
 import type { TokenUsage } from "../../../../model/usage.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { MAX_BACKOFF_MS } from "../conversation-limits.ts";
@@ -15,8 +16,8 @@ import { type Cause, dataOf, type Scene, textIn } from "./scene.ts";
 /** The outcome of a call, without its address. */
 type Outcome = { reply: ModelReply } | { error: ModelError; streamed: boolean };
 
-/** Returns the signal of the outcome of the turn's model call. */
-function outcome({ turn, recording, now, rest }: Scene, given: Outcome): Cause[] {
+/** Returns the signal of the outcome of the turn's model call. `taints` are the taints of its request. */
+function outcome({ turn, recording, now, rest }: Scene, given: Outcome, taints: RequestTaint = {}): Cause[] {
   const call = turn?.call ?? null;
   if (turn === undefined || call === null) return [];
   const isOver = "reply" in given || !rest.some(({ type }) => type === "llm.call.failed");
@@ -25,6 +26,7 @@ function outcome({ turn, recording, now, rest }: Scene, given: Outcome): Cause[]
     startedAt: now,
     finishedAt: now,
     ...(isOver ? countOf(recording.turn, turn) : defined({ usage })),
+    ...taints,
   };
   const address = { turn: turn.n, item: call.item, attempt: call.attempt, facts, ...recalledIn(rest) };
   const signal: Signal =
@@ -83,7 +85,7 @@ export function replied(scene: Scene, item: number | undefined): Cause[] {
     const toolCalls = [{ id: "call", name: STAY_SILENT.name, arguments: {} }];
     return outcome(scene, { reply: { text: "", toolCalls, finishReason: "tool_calls" } });
   }
-  const { text, notice, finishReason, reasoning, usage, providerMessageId } = found;
+  const { text, notice, finishReason, reasoning, usage, providerMessageId, taint, echoes } = found;
   const toolCalls = operationsOf(recorded, index).map(
     ({ toolCallId: id, name, input, invalidArguments }) => ({
       id,
@@ -95,7 +97,11 @@ export function replied(scene: Scene, item: number | undefined): Cause[] {
   // The platform's notice replaces an empty text. The parts before a pause are in the whole text.
   const given = notice ? "" : text.slice(scene.turn?.paused?.text.length ?? 0);
   const members = defined({ reasoning, usage, providerMessageId });
-  return outcome(scene, { reply: { text: given, toolCalls, finishReason, ...members } });
+  return outcome(
+    scene,
+    { reply: { text: given, toolCalls, finishReason, ...members } },
+    defined({ taint, echoes }),
+  );
 }
 
 /** Returns an empty reply: paused, or the end of a call. */

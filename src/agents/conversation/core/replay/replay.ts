@@ -10,7 +10,6 @@
 import type { Gate } from "../../../../policy/gate.ts";
 import type { TurnRecording, TurnReplay } from "../../../../protocol/recording.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
-import { canonicalJson } from "../../../../shared/json.ts";
 import type { CallInProgress, PlanInput } from "../decisions.ts";
 import { reservationOf } from "../planning/budget.ts";
 import { reduce } from "../reducer.ts";
@@ -154,12 +153,15 @@ function planInput(
   };
 }
 
-/** Returns the gate as it has answered: it denies the calls with its refusal. */
+/** Returns the gate as it has answered. */
 function recordedGate({ operations }: Turn): Gate {
-  const isRefusal = ({ name, result }: Turn["operations"][number]) =>
-    result?.error?.message === `The tool "${name}" is not allowed here.`;
-  const refused = operations.filter(isRefusal).map(({ name, input }) => `${name} ${canonicalJson(input)}`);
-  return ({ name }, input) => (refused.includes(`${name} ${canonicalJson(input)}`) ? "deny" : "allow");
+  const verdicts = new Map(
+    operations.map(({ toolCallId, name, policy, result }) => {
+      const isDenied = result?.error?.message === `The tool "${name}" is not allowed here.`;
+      return [toolCallId, policy ?? (isDenied ? "deny" : "allow")] as const;
+    }),
+  );
+  return (_tool, _input, { toolCallId }) => verdicts.get(toolCallId) ?? "allow";
 }
 
 /** Returns the progress of the call in which the turn was stopped: the text that was shown, and the count of its attempt. */
