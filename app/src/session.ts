@@ -33,6 +33,8 @@ export interface Session {
   signIn?: SignIn;
   /** No language model is connected. */
   isOffline?: boolean;
+  /** The server stores repositories. */
+  hasRepositories?: boolean;
   /** The server's reason for the last refusal; empty if only the token is missing. */
   reason?: string;
   /** Changes with each sign-in. */
@@ -47,7 +49,7 @@ interface StoredSession {
   since?: number;
 }
 
-type Message = { type: "ask" } | { type: "token"; token: string } | { type: "sign-out" };
+type Message = { type: "ask" | "entered" | "sign-out" } | { type: "token"; token: string };
 
 const KEY = "dramatis.session";
 /** Attempts of a request: the first, and two after a sign-in. */
@@ -89,18 +91,19 @@ export function hasToken(): boolean {
 
 /** Begins the session of this tab. */
 export async function startSession(): Promise<void> {
-  channel = new BroadcastChannel("dramatis");
-  channel.onmessage = ({ data }: MessageEvent<Message>) => {
-    if (data.type === "ask" && token !== undefined) tell({ type: "token", token });
-    if (data.type === "sign-out") leave("/");
-  };
-  // A page from the browser's memory could show the data of a session that is over.
-  window.addEventListener("pageshow", ({ persisted }) => persisted && window.location.reload());
   // The user of a login without tokens can change in another tab.
   const look = () => {
     if (document.visibilityState === "visible" && session.phase === "ready" && token === undefined)
       checking = checkSession();
   };
+  channel = new BroadcastChannel("dramatis");
+  channel.onmessage = ({ data }: MessageEvent<Message>) => {
+    if (data.type === "ask" && token !== undefined) tell({ type: "token", token });
+    if (data.type === "entered") look();
+    if (data.type === "sign-out") leave("/");
+  };
+  // A page from the browser's memory could show the data of a session that is over.
+  window.addEventListener("pageshow", ({ persisted }) => persisted && window.location.reload());
   document.addEventListener("visibilitychange", look);
   window.addEventListener("focus", look);
   if ((knownSession()?.since ?? 0) < signedOutAt()) clearStorage();
@@ -151,7 +154,7 @@ export async function checkSession(): Promise<void> {
 }
 
 /**
- * Begins or continues a session with a token, or without one if the application's login needs none. Returns `false` if the server refuses
+ * Begins or continues a session with a token, or without one if the application's login needs no token. Returns `false` if the server refuses
  * it. Throws if the server cannot be reached. Never ends in a page that the reader has left.
  */
 export async function enter(candidate: string | undefined): Promise<boolean> {
@@ -179,11 +182,12 @@ export async function enter(candidate: string | undefined): Promise<boolean> {
   change({ phase: "ready", reader, entry: session.entry + 1, ...facts });
   waiting?.resolve();
   waiting = null;
+  tell({ type: "entered" });
   scheduleRenewal();
   return true;
 }
 
-/** Gets a token from the application's login, or checks its cookie. Returns `false` if nobody is signed in there. Calls at once share it. */
+/** Gets a token from the application's login, or checks its cookie. Returns `false` without a signed-in user there. Calls at once share it. */
 export function renew(): Promise<boolean> {
   renewing ??= renewOnce().finally(() => {
     renewing = undefined;
@@ -256,7 +260,7 @@ async function send(url: string, bearer: string | undefined, init: RequestInit =
 let asked: Promise<Facts> | undefined;
 
 /** Facts of the server that need no session. */
-type Facts = Pick<Session, "signIn" | "isOffline">;
+type Facts = Pick<Session, "signIn" | "isOffline" | "hasRepositories">;
 
 /** Reads the facts of the server once. Without an answer the reader pastes a token. */
 function factsOnce(): Promise<Facts> {
@@ -270,12 +274,18 @@ function factsOnce(): Promise<Facts> {
 async function readFacts(): Promise<Facts> {
   const response = await send("/health", undefined);
   // SAFETY: the members are checked below.
-  const { signIn, model } = (await response.json()) as { signIn?: SignIn; model?: unknown };
+  const { signIn, model, missing } = (await response.json()) as {
+    signIn?: SignIn;
+    model?: unknown;
+    missing?: { name: string }[];
+  };
   const isOffline = model === "offline";
-  if (signIn === undefined || !isPageAddress(signIn.page)) return { isOffline };
+  const hasRepositories = missing?.some(({ name }) => name === "DB" || name === "BUCKET") === false;
+  if (signIn === undefined || !isPageAddress(signIn.page)) return { isOffline, hasRepositories };
   const { page, token, signOut } = signIn;
   return {
     isOffline,
+    hasRepositories,
     signIn: {
       page,
       ...(isOwnPath(token) ? { token } : {}),

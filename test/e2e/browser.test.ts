@@ -112,6 +112,29 @@ if (hasChromium) {
       expect(await page.getByTestId("tool-card").count()).toBe(0);
     });
 
+    it("G22 finds and retries a turn that failed on purpose, as docs/inspector.md describes", async () => {
+      const client = createClient({ baseUrl: start.url });
+      const { id } = await client.conversations.create({ agentId: "assistant", title: "Rehearsal" });
+      await client.turns.start(id, { content: "What is 12*(3+4)?", budget: { modelCalls: 1 } });
+      const page = await open();
+      await page.getByTestId("turns").click();
+      await page.getByRole("button", { name: "Failed", exact: true }).click();
+      await page.getByRole("button", { name: "Last 24 hours" }).click();
+      await page.waitForURL("**/turns?status=failed&last=24h");
+      await page.getByTestId("turn-row").getByText("BUDGET_EXCEEDED").click();
+      const failure = page.getByTestId("failure");
+      await failure
+        .getByText(/Raise the budget/)
+        .first()
+        .waitFor();
+      await page.getByTestId("open-conversation").click();
+      await page.getByRole("button", { name: "Answer again" }).click();
+      await answers(page, "calculator answered 84", false).waitFor();
+      const { turns } = await client.turns.list({ conversation: id });
+      expect(turns.map(({ status }) => status)).toContain("failed");
+      await client.conversations.delete(id);
+    });
+
     it("shows the input, the progress and the result of a tool call", async () => {
       const page = await visit();
       await say(page, "What is 12*(3+4)?");

@@ -105,7 +105,18 @@ describe("the command line", () => {
     expect(await cli(["--version"])).toEqual({ code: 0, out: `${VERSION}\n`, err: "" });
     const help = await cli(["--help"]);
     expect(help).toMatchObject({ code: 0, err: "" });
-    for (const name of ["list", "inspect", "tail", "send", "approve", "deny", "cancel", "replay", "fork"])
+    for (const name of [
+      "list",
+      "search",
+      "inspect",
+      "tail",
+      "send",
+      "approve",
+      "deny",
+      "cancel",
+      "replay",
+      "fork",
+    ])
       expect(help.out).toContain(name);
     expect(await cli(["lst"])).toMatchObject({ code: 2, out: "", err: expect.stringContaining("list") });
     expect(await cli(["inspect"])).toMatchObject({ code: 2, out: "" });
@@ -120,6 +131,9 @@ describe("the command line", () => {
     await expect
       .poll(async () => (await document("list", "turns", id)).turns)
       .toMatchObject([{ id: turnId, status: "completed" }]);
+    const title = "A title that is too long for a terminal, and whole in a pipe. ".repeat(2).trim();
+    await client.conversations.update(id, { title });
+    await expect.poll(async () => (await cli(["list", "conversations"])).out).toContain(title);
     const listed = await cli(["list", "turns", id]);
     expect(listed.out).toContain(turnId);
     const conversation = await cli(["inspect", id]);
@@ -265,6 +279,15 @@ describe("the command line", () => {
     expect(await cli(["call", "createConversation", "--body", "{}"])).toMatchObject({ code: 1 });
   });
 
+  it("G23 finds messages by their words", async () => {
+    const { id, turnId } = await conversed("!say The zeppelin lands at noon.");
+    const search = (...filters: string[]) => cli(["search", "noon", "zeppelin", ...filters]);
+    await expect.poll(async () => (await search("--role", "agent")).out).toContain(`${id} ${turnId}`);
+    expect((await search()).out).toMatch(/ clerk +agent +The zeppelin lands at noon\./);
+    expect(await search("--user", "nobody")).toMatchObject({ code: 0, out: "The list is empty.\n" });
+    expect(await search("--role", "boss")).toMatchObject({ code: 1, err: expect.stringContaining("role") });
+  });
+
   it("G23 lists dead letters, and names a letter that does not exist", async () => {
     expect(await document("dead-letters", "list")).toEqual({ deadLetters: [] });
     const redelivered = await cli(["dead-letters", "redeliver", "op_01JD0000000000000000000000"]);
@@ -329,7 +352,7 @@ describe("the command line", () => {
       [["doctor"], { url: desk.url("/now/") }, 1, /^$/],
       [["inspect", "conv_01JD0000000000000000000000"], {}, 1, /^NOT_FOUND: /],
       [["inspect", "turn_01JD0000000000000000000000"], {}, 2, /needs its conversation/],
-      [["list", "turns", "--since", "yesterday"], {}, 1, /ISO 8601/],
+      [["list", "turns", "--since", "2026-13"], {}, 1, /a month such as `2026-01`/],
       [["list", "agents", "--limit", "0"], {}, 2, /--limit must be/],
       [["list", "agents"], { token: "two words" }, 2, /^DRAMATIS_TOKEN contains/],
     ];

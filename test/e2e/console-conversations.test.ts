@@ -2,10 +2,26 @@
  * Conversations in the console, in a real browser: requests for approval in the inbox and the chat; the list with rename, pin, archive,
  * forks and order; copy, colours of code, edit, drafts, search and shortcuts.
  */
-import type { BrowserContextOptions, Page } from "playwright-core";
+import type { BrowserContextOptions, Locator, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { answers, hasChromium, NO_CHROMIUM, say, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import {
+  answers,
+  hasChromium,
+  NO_CHROMIUM,
+  say,
+  sidewaysScrollers,
+  Visitor,
+  violations,
+} from "../support/browser.ts";
 import { workConsole } from "../support/work-console.ts";
+
+/** Checks that an element is completely on the screen. */
+async function expectOnScreen(page: Page, element: Locator): Promise<void> {
+  const { x, y, width, height } = (await element.boundingBox()) ?? { x: -1, y: -1, width: 0, height: 0 };
+  const screen = page.viewportSize() ?? { width: 0, height: 0 };
+  expect(Math.min(x, y)).toBeGreaterThanOrEqual(0);
+  expect([x + width <= screen.width, y + height <= screen.height]).toEqual([true, true]);
+}
 
 const PAYOUT = '!tool pay_out {"amount": 125000.5, "currency": "EUR", "due": "2031-03-04"}';
 const CODE = `export const greeting = "Hello"; // ${"a long comment ".repeat(12)}`;
@@ -215,10 +231,89 @@ describe.runIf(hasChromium)(
         await page.getByTestId("answer-again").click();
         await page.getByTestId("versions").getByText("3/3").waitFor();
         await answers(page, "Shorter.", false).last().waitFor();
+        await page.getByTestId("turn-menu").last().click();
         await page.getByTestId("fork").last().click();
         await page.waitForURL((url) => url.pathname.startsWith("/c/") && !url.pathname.includes(id));
         await page.getByTestId("original").waitFor();
         await answers(page, "Shorter.", false).last().waitFor();
+      });
+
+      it("I9 has rare actions in menus and icons with names, and nothing overlaps at 390 px", async () => {
+        const { id } = await world.client.conversations.create({ agentId: "clerk" });
+        const page = await visit(`/c/${id}`, { viewport: { width: 390, height: 700 } });
+        await say(page, `!say ${"A long answer. ".repeat(80)}`);
+        await answers(page, "A long answer.", false).waitFor();
+        const turn = page.locator("[data-turn]");
+        for (const name of ["Edit this message", "Copy this answer", "Answer again", "Trace of this answer"])
+          await turn.getByRole("button", { name }).waitFor();
+        expect(
+          await turn
+            .getByText(/Erase|Fork|Inspect/)
+            .filter({ visible: true })
+            .count(),
+        ).toBe(0);
+        const buttons = await turn.getByRole("button").all();
+        const found = await Promise.all(buttons.map((one) => one.boundingBox()));
+        const boxes = found.filter((box) => box !== null);
+        for (const [index, { x, y, width, height }] of boxes.entries()) {
+          expect(Math.min(width, height)).toBeGreaterThanOrEqual(24);
+          const overlaps = boxes
+            .slice(index + 1)
+            .filter((one) => one.x < x + width && x < one.x + one.width)
+            .filter((one) => one.y < y + height && y < one.y + one.height);
+          expect(overlaps).toEqual([]);
+        }
+        for (const [button, item] of [
+          ["turn-menu", "open-erase"],
+          ["settings", "delete-conversation"],
+        ] as const) {
+          await page.getByTestId(button).click();
+          const menu = page.locator("[popover]:popover-open");
+          await menu.getByTestId(item).waitFor();
+          await expectOnScreen(page, menu);
+          expect(await violations(page)).toEqual([]);
+          expect(await sidewaysScrollers(page)).toEqual([]);
+          await page.keyboard.press("Escape");
+          expect(await page.locator(`[data-testid=${button}]:focus`).count(), "the focus returns").toBe(1);
+        }
+      });
+
+      it("I9 an error wraps, leaves the composer on the screen, and can be hidden, at 390 px", async () => {
+        const { id } = await world.client.conversations.create({ agentId: "clerk" });
+        const page = await visit(`/c/${id}`, { viewport: { width: 390, height: 700 } });
+        const banner = page.getByTestId("offline-banner");
+        expect((await banner.getByRole("paragraph").boundingBox())?.height).toBeLessThanOrEqual(40);
+        await page.route("**/attachments*", (route) =>
+          route.fulfill({
+            status: 413,
+            contentType: "application/problem+json",
+            json: {
+              code: "TOO_LARGE",
+              status: 413,
+              title: "Too large",
+              detail: `${"word ".repeat(300)}${"x".repeat(400)}`,
+            },
+          }),
+        );
+        const composer = page.getByTestId("composer");
+        await page
+          .getByTestId("files")
+          .setInputFiles({ name: "a.txt", mimeType: "text/plain", buffer: Buffer.from("a") });
+        await say(page, "Read this file");
+        const alert = page.getByRole("alert");
+        await alert.getByText("xxxx").waitFor();
+        await expectOnScreen(page, composer);
+        await expectOnScreen(page, page.getByTestId("send"));
+        expect(await sidewaysScrollers(page)).toEqual([]);
+        expect(await violations(page)).toEqual([]);
+        await alert.getByRole("button", { name: "Hide this error" }).click();
+        await expect.poll(() => alert.count()).toBe(0);
+        expect(await composer.inputValue(), "the message is back").toBe("Read this file");
+        await banner.getByRole("button", { name: "Hide this note" }).click();
+        await page.reload();
+        await composer.waitFor();
+        expect(await banner.count()).toBe(0);
+        expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("413")]);
       });
 
       it("I9 finds conversations, groups them by day, and is used by shortcuts, which a list explains", async () => {
@@ -275,7 +370,8 @@ describe.runIf(hasChromium)(
         await page.getByText('"initialNode": "desk"').waitFor();
         await page.getByTestId("triggers").click();
         const trigger = page.getByTestId("trigger");
-        await trigger.getByText("Cron 30 6 * * * (Europe/Berlin)").waitFor();
+        await trigger.getByText("At 06:30 (Europe/Berlin)").waitFor();
+        await trigger.getByText("30 6 * * *").waitFor();
         await trigger.getByText("work/refunds").waitFor();
         await trigger.getByRole("button", { name: "Disable" }).click();
         await trigger.getByText("Disabled").waitFor();

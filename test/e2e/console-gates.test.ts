@@ -403,6 +403,24 @@ describe.runIf(hasChromium)(
         expect(world.visitor.complaints.splice(0).every((text) => text.includes("ERR_FAILED"))).toBe(true);
       });
 
+      it("SHARE-6 shows nothing of the user before, in the commit that changes the user", async () => {
+        const { page, press, asked } = await waiting();
+        const held = await page.route("**/api/approvals*", () => undefined);
+        await page.evaluate(`{
+          globalThis.shownToBen = [];
+          const first = document.querySelector("[aria-label=First]");
+          new MutationObserver(() => shownToBen.push(first.textContent)).observe(first, {
+            childList: true, characterData: true, attributes: true, subtree: true,
+          });
+        }`);
+        await press("Next user");
+        await expect.poll(() => part(page, "First").getAttribute("data-loading")).toBe("true");
+        expect(await page.evaluate("shownToBen")).toEqual([""]);
+        await held.dispose();
+        await press("Refresh");
+        await expect.poll(asked).toBe(1);
+      });
+
       it("SHARE-4 SHARE-5 sends nothing and keeps nothing without a component, and loads for the next component", async () => {
         const { page, requests, press, asked, isLive } = await waiting();
         await press("Switch inboxes");

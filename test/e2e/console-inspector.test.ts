@@ -76,6 +76,7 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
         .getByText(/no shelf for ropes/)
         .first()
         .waitFor();
+      expect(await page.title()).toMatch(/^Turn: .+ · Dramatis$/);
 
       const steps = page.getByTestId("waterfall").getByTestId("trace-step");
       await expect.poll(() => steps.count()).toBe(5);
@@ -149,6 +150,7 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
       await fits("replay");
 
       await page.getByTestId("open-conversation").click();
+      await page.getByTestId("turn-menu").first().click();
       await page.getByTestId("inspect").first().click();
       await page.waitForURL(`**/c/${failed.id}/turns/${failed.turnId}`);
     });
@@ -169,6 +171,37 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
     await page.goBack();
     await expect.poll(() => page.getByTestId("turn-row").count()).toBe(1);
     expect(await filters.getByLabel("Until").inputValue()).toBe("");
+  });
+
+  it("G22 filters the list by a month, a day and the last hours, and says which times it takes", async () => {
+    const [day = ""] = new Date().toISOString().split("T");
+    const page = await visit(`/turns?tool=shop/stock&since=${day.slice(0, 7)}&until=${day}`);
+    const filters = page.getByTestId("turn-filters");
+    const rows = (count: number) => expect.poll(() => page.getByTestId("turn-row").count()).toBe(count);
+    const pressed = () => filters.getByRole("group", { name: "Time" }).locator("[aria-pressed=true]");
+    await rows(1);
+    expect(await filters.getByLabel("From").inputValue()).toBe(day.slice(0, 7));
+    expect(await pressed().count()).toBe(0);
+    for (const [name, last] of [
+      ["Last 24 hours", "24h"],
+      ["Last 7 days", "7d"],
+    ] as const) {
+      await filters.getByRole("button", { name }).click();
+      await page.waitForURL(`**/turns?tool=shop%2Fstock&last=${last}`);
+      await page.reload();
+      await rows(1);
+      expect(await pressed().textContent()).toBe(name);
+      expect(await filters.getByLabel("From").inputValue()).toBe("");
+    }
+    await filters.getByLabel("From").fill("next week");
+    await filters.getByLabel("From").press("Enter");
+    await page.waitForURL("**/turns?tool=shop%2Fstock&since=next+week");
+    await page.getByRole("alert").getByText("Must be a month such as `2026-01`, a day such as").waitFor();
+    await filters.getByRole("button", { name: "Any time" }).click();
+    await page.waitForURL("**/turns?tool=shop%2Fstock");
+    await rows(1);
+    // The browser reports the refused request.
+    expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("422")]);
   });
 
   for (const width of [390, 1440]) {
@@ -200,7 +233,7 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
 
   for (const width of [390, 1440]) {
     it(`G22 A70 finds what an agent told a person, at ${width} px`, async () => {
-      const { turnId } = await talk("!say Your zebra arrives on Tuesday.");
+      const { id, turnId } = await talk("!say Your zebra arrives on Tuesday.");
       const page = await visit("/turns?text=zebra%20tuesday", { viewport: { width, height: 900 } });
       const found = page.locator(`a[href$="${turnId}"]`);
       await expect
@@ -219,6 +252,9 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
       await page.getByRole("button", { name: "From agents" }).click();
       await page.waitForURL("**/turns?text=zebra+tuesday&role=agent");
       await found.getByText("Clerk for local").waitFor();
+      expect(await found.getByTestId("found-title").textContent()).toBe(
+        "!say Your zebra arrives on Tuesday.",
+      );
       expect(await found.locator("mark").allTextContents()).toEqual(["zebra", "Tuesday"]);
       await shoot(page, `search-${width}`);
       expect(await sidewaysScrollers(page)).toEqual([]);
@@ -227,6 +263,11 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
       await page.goBack();
       await page.getByRole("button", { name: "Clear filters" }).click();
       await page.getByTestId("turn-row").first().waitFor();
+      await page.goto(`${world.server.url}/c/${id}/turns/${turnId}`);
+      await page.getByTestId("turn-answer").getByText("Your zebra arrives on Tuesday.").waitFor();
+      const facts = page.getByRole("region", { name: "Facts" });
+      expect(await facts.textContent()).toContain("Started bylocal");
+      expect(await sidewaysScrollers(page)).toEqual([]);
     });
   }
 
@@ -274,6 +315,23 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
     expect(await page.getByTestId("dead-letters").count()).toBe(0);
     await page.goto(`${world.server.url}/dead-letters`);
     await page.getByTestId("operators-only").waitFor();
+  });
+
+  it("G22 REPLACE-7 names the author of a message, and lets only the author edit it or have it answered again", async () => {
+    const headers = { "x-member": "ann" };
+    const ann = createClient({
+      baseUrl: world.server.url,
+      fetch: (url, init) => fetch(url, { ...init, headers: { ...Object(init.headers), ...headers } }),
+    });
+    const { id } = await talk("!say Hello, Ann.", {}, ann);
+    const page = await visit(`/c/${id}`);
+    await page.getByRole("article", { name: "ann" }).waitFor();
+    await page.getByRole("button", { name: "Trace of this answer" }).waitFor();
+    for (const name of ["Answer again", "Edit this message"])
+      expect(await page.getByRole("button", { name }).count()).toBe(0);
+    const own = await visit(`/c/${id}`, { extraHTTPHeaders: headers });
+    for (const name of ["Answer again", "Edit this message"])
+      await own.getByRole("button", { name }).waitFor();
   });
 
   it("G22 DEAD-4 delivers a dead letter again", async () => {

@@ -277,6 +277,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
   it("erases a message of a turn after a second press, and leaves a placeholder", async () => {
     const { id } = await converse("guide", 1);
     const page = await visit(`/c/${id}`);
+    await page.getByTestId("turn-menu").press("Enter");
     await page.getByTestId("open-erase").press("Enter");
     const asked = page.getByTestId("erasable").first();
     await asked.getByTestId("erase-entry").press("Enter");
@@ -286,7 +287,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await asked.getByRole("status").getByText("Erased").waitFor();
     await page.keyboard.press("Escape");
     await page.getByTestId("message-user").getByText("[erased]").waitFor();
-    expect(await page.locator("[data-testid=open-erase]:focus").count(), "the focus returns").toBe(1);
+    expect(await page.locator("[data-testid=turn-menu]:focus").count(), "the focus returns").toBe(1);
     await page.reload();
     await page.getByTestId("message-user").getByText("[erased]").waitFor();
   });

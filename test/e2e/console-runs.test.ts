@@ -1,8 +1,15 @@
 /** Runs of workflows in the console: the list, the graph while tasks wait, its nodes, and the end, in a real browser. Axe on every page. */
-import { source } from "axe-core";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { answers, hasChromium, NO_CHROMIUM, say, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import {
+  answers,
+  hasChromium,
+  NO_CHROMIUM,
+  say,
+  sidewaysScrollers,
+  Visitor,
+  violations,
+} from "../support/browser.ts";
 import { workConsole } from "../support/work-console.ts";
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
@@ -32,13 +39,6 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
   const nodeOf = (page: Page, ref: string) => page.locator(`[data-testid=run-node][data-node=${ref}]`);
 
   describe("axe on every page, at two widths, in light and in dark", () => {
-    /** Returns the violations of the page: their rules, with the first element of each. */
-    async function violations(page: Page): Promise<string[]> {
-      await page.evaluate(`${source}; undefined`);
-      return page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
-        violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html, failureSummary }) => html.slice(0, 200) + " " + failureSummary).join(" | ")))`);
-    }
-
     it("I9 has no violation, and nothing scrolls sideways", async () => {
       const { client, server } = world;
       const { id } = await client.conversations.create({ agentId: "clerk" });
@@ -71,7 +71,8 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
           await expect.poll(() => page.locator("[role=status].skeleton").count()).toBe(0);
           for (const colorScheme of schemes) {
             await page.emulateMedia({ colorScheme });
-            for (const violation of await violations(page))
+            // The second scheme changes only the colours.
+            for (const violation of await violations(page, colorScheme === schemes[0] ? "all" : "colors"))
               found.push(`${path} ${width} ${colorScheme} ${violation}`);
           }
           for (const element of await sidewaysScrollers(page))
@@ -145,6 +146,9 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await nodeOf(page, "visit").press("Enter");
     await page.getByTestId("node-details").getByText("Attempt 3 failed").waitFor();
     await page.goBack();
+    expect(new URL(page.url()).search, "the address keeps the filter").toBe("?status=failed");
+    await item(failing).waitFor();
+    expect(await item(running).count()).toBe(0);
     await page.getByLabel("Status").selectOption("Timed out");
     await page.getByText("No runs have this status.").waitFor();
     await page.getByLabel("Status").selectOption("Running");

@@ -5,9 +5,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFailed, vi } from "vitest";
 import { type Server, startServer } from "../../scripts/server.ts";
 import { createClient, type DramatisClient } from "../../src/client/index.ts";
+import { mulberry32 } from "../../src/shared/mulberry32.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
 import {
   jsonReply,
@@ -18,6 +20,7 @@ import {
   textReply,
   toolReply,
 } from "../support/openai-server.ts";
+import { run } from "../support/packed-package.ts";
 import { killAll, processTree, runsTheWorker } from "../support/processes.ts";
 import { agentTexts, Watcher } from "../support/watcher.ts";
 
@@ -39,6 +42,57 @@ async function transcript(client: DramatisClient, id: string): Promise<unknown[]
   const { messages } = await client.messages.list(id);
   return messages.map(({ role, content }) => ({ role, content }));
 }
+
+describe("in the middle of writes, commits and merges", () => {
+  it("A63 A67 WORKSPACE-2 WORKSPACE-4 GITMERGE-3 each commit is in the branch once, each merge ends, and git finds no damage", async () => {
+    const start = await npmStart(join(folder, "workspace"));
+    const client = createClient({ baseUrl: start.url });
+    const random = mulberry32(33);
+    const kill = async () => {
+      await pause(random() * 300);
+      await killWorker(start.npm.pid ?? 0, start.url);
+    };
+    /** Repeats a request until it has an answer. */
+    const answered = async <Value>(request: () => Promise<Value>): Promise<Value> =>
+      vi.waitFor(request, { timeout: RESTART_MS, interval: 200 });
+    const { id } = await client.conversations.create({ agentId: "developer" });
+    const merge = async () => {
+      const headers = { "content-type": "application/json" };
+      const url = `${start.url}/api/conversations/${id}/workspace/merge`;
+      const response = await fetch(url, { method: "POST", headers, body: "{}" });
+      expect(response.status).toBe(200);
+    };
+    for (const round of [1, 2, 3]) {
+      const calls = [
+        `repo_write {"path": "n.txt", "content": "${round}"}`,
+        `repo_commit {"message": "Commit ${round}"}`,
+      ];
+      const content = calls.map((call) => `!tool ${call}`).join("\n!then\n");
+      const send = () => client.turns.start(id, { content, idempotencyKey: `round-${round}` });
+      const sent = send().catch(() => undefined);
+      await kill();
+      await sent;
+      const { turnId } = await answered(send);
+      await answered(async () => expect((await client.turns.get(id, turnId)).status).toBe("completed"));
+      if (round === 3) continue;
+      const merging = merge().catch(() => undefined);
+      await kill();
+      await merging;
+      await answered(merge);
+    }
+    await answered(merge);
+    const clone = join(folder, "clone");
+    run(folder, "git", "clone", "--quiet", `${start.url}/git/default/sums`, clone);
+    run(clone, "git", "fsck", "--strict");
+    const commits = run(clone, "git", "log", "--format=%s", `origin/dramatis/conv-${id}`).trim().split("\n");
+    expect(commits).toEqual(["Commit 3", "Commit 2", "Commit 1", "Begin"]);
+    expect(run(clone, "git", "rev-parse", "origin/main", `origin/dramatis/conv-${id}`)).toMatch(
+      /^(\w+)\n\1\n$/,
+    );
+    expect(run(clone, "git", "show", "origin/main:n.txt")).toBe("3");
+    await start.stop();
+  }, 180_000);
+});
 
 describe("in the middle of text", () => {
   const content = "How does it begin?";

@@ -112,12 +112,13 @@ it("EXPORT-3 a class of the application without storage is in /health, and in th
   );
   const baseUrl = await start(await build("forgetful", main));
   const line = expect.stringContaining(
-    "export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;",
+    "export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;",
   );
   const missing = [
     { name: "Coordinator", message: line },
     { name: "Trigger", message: line },
     { name: "EventLog", message: line },
+    { name: "Workspace", message: line },
     { name: "Shelf", message: expect.stringContaining("Add it to `new_sqlite_classes`") },
   ];
   expect(await (await fetch(`${baseUrl}/health`)).json()).toMatchObject({

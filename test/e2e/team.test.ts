@@ -1,5 +1,5 @@
 /** The built-in team as `npm start` serves it: over HTTP, over WebSocket and in the console, with both kinds of models. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,6 +15,7 @@ import {
   textReply,
   toolReply,
 } from "../support/openai-server.ts";
+import { run } from "../support/packed-package.ts";
 import { killAll, processTree, runsTheWorker } from "../support/processes.ts";
 import { agentTexts, Watcher } from "../support/watcher.ts";
 
@@ -83,6 +84,38 @@ describe("the team with the offline model", () => {
       status: "completed",
       agentId: "reviewer",
     });
+  });
+
+  it("A63 A65 A67 GITFILES-1 the developer fixes a failing test on a branch, git and Node agree, and a person merges it", async () => {
+    const { id } = await client.conversations.create({ agentId: "developer" });
+    const { answer } = await askByHttp(id, "Fix the failing test.");
+    expect(answer).toContain("I changed `a - b;` to `a + b;` in src/sum.js");
+    const clone = (from: string, name: string) => {
+      run(folder, "git", "clone", "--quiet", from, name);
+      run(join(folder, name), "git", "fsck", "--strict");
+      return join(folder, name);
+    };
+    const bundle = await fetch(`${start.url}/api/projects/default/repos/sums/bundle`);
+    expect(bundle.status).toBe(200);
+    writeFileSync(join(folder, "sums.bundle"), Buffer.from(await bundle.arrayBuffer()));
+    const before = clone("sums.bundle", "before");
+    expect(() => run(before, process.execPath, "--test")).toThrow();
+    run(before, "git", "checkout", "--quiet", `origin/dramatis/conv-${id}`);
+    run(before, process.execPath, "--test");
+    const merged = await fetch(`${start.url}/api/conversations/${id}/workspace/merge`, {
+      ...{ method: "POST", body: "{}" },
+      headers: { "content-type": "application/json" },
+    });
+    expect(await merged.json()).toMatchObject({ into: "main", commit: expect.any(String) });
+    const after = clone(`${start.url}/git/default/sums`, "after");
+    run(after, process.execPath, "--test");
+    await askByHttp(id, '!tool repo_write {"path": "b.txt", "content": "b"}');
+    await fetch(`${start.url}/api/conversations/${id}/workspace/commit`, {
+      ...{ method: "POST", body: '{"message": "Add b"}' },
+      headers: { "content-type": "application/json" },
+    });
+    run(after, "git", "fetch", "--quiet");
+    expect(run(after, "git", "show", `origin/dramatis/conv-${id}:b.txt`)).toBe("b");
   });
 
   it("A52 by WebSocket: two work at the same time, and the researcher searches the documentation", async () => {

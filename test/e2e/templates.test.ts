@@ -53,7 +53,7 @@ beforeAll(async () => {
   }
   installFromCheckout(folder, [...Object.keys(manifestOf(installed).dependencies), ...PACKAGES]);
   run(folder, "npm", "init", "-y");
-  run(folder, "npm", "rebuild", "--offline", "--ignore-scripts=false");
+  run(folder, "npm", "rebuild", "--offline", "--ignore-scripts");
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -36,5 +36,5 @@ const app = dramatis({
   agents: [{ id: "clerk", persona: "shop/clerk" }],
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
 export default app.handler;

@@ -1,7 +1,6 @@
 /** A button below a turn that answers its message again. The answers so far stay readable as earlier versions. */
 import { useState } from "react";
-import { Icon } from "./icon.tsx";
-import { ACTION } from "./turn-button.tsx";
+import { IconButton } from "./icon-button.tsx";
 
 /** Resolves when the new turn has begun; rejects with an error to show. */
 export function AnswerAgain({ onRegenerate }: { onRegenerate: () => Promise<unknown> }) {
@@ -16,12 +15,15 @@ export function AnswerAgain({ onRegenerate }: { onRegenerate: () => Promise<unkn
   };
   return (
     <>
-      <button type="button" onClick={ask} disabled={isAsking} data-testid="answer-again" className={ACTION}>
-        <Icon name="retry" className="size-3.5" />
-        Answer again
-      </button>
+      <IconButton
+        icon="retry"
+        name="Answer again"
+        onClick={ask}
+        disabled={isAsking}
+        data-testid="answer-again"
+      />
       {problem !== undefined && (
-        <p role="alert" className="text-xs text-danger">
+        <p role="alert" className="w-full text-xs text-danger wrap-anywhere">
           {problem}
         </p>
       )}

@@ -2,25 +2,32 @@
 import { useCallback, useState } from "react";
 import { useAgents, useApprovals } from "../../../src/client/react/index.ts";
 import { client } from "../client.ts";
+import { messageOf } from "../format.ts";
 import { useConversations } from "../hooks/use-conversations.ts";
 import { useMediaQuery } from "../hooks/use-media-query.ts";
+import { useResource } from "../hooks/use-resource.ts";
 import { nameAmong } from "../names.ts";
 import type { Route } from "../route.ts";
 import { useRoute } from "../router.ts";
 import { AgentPage } from "./agents/agent-page.tsx";
 import { AgentsPage } from "./agents/agents-page.tsx";
+import type { CodeRoute } from "./code-pages.tsx";
 import { ConversationPage } from "./conversation-page.tsx";
 import { Drawer } from "./drawer.tsx";
+import { ErrorNote } from "./error-note.tsx";
 import { InboxPage } from "./inbox-page.tsx";
 import { DeadLettersPage } from "./inspector/dead-letters-page.tsx";
 import { TurnPage } from "./inspector/turn-page.tsx";
 import { TurnsPage } from "./inspector/turns-page.tsx";
 import { LibrariesPage } from "./libraries-page.tsx";
+import { Loading } from "./loading.tsx";
 import { MemoriesPage } from "./memory/memories-page.tsx";
 import { MemoryPage } from "./memory/memory-page.tsx";
 import { MissingPage } from "./missing-page.tsx";
 import { NewConversationPage } from "./new-conversation-page.tsx";
 import { OfflineBanner } from "./offline-banner.tsx";
+import { PageBody } from "./page-body.tsx";
+import { PageHeader } from "./page-header.tsx";
 import { RunPage } from "./run-page.tsx";
 import { RunsPage } from "./runs-page.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
@@ -31,6 +38,10 @@ import { TriggersPage } from "./triggers-page.tsx";
 const AREAS: Record<Route["page"], SidebarArea | undefined> = {
   new: undefined,
   conversation: undefined,
+  files: undefined,
+  projects: "projects",
+  project: "projects",
+  artifacts: "projects",
   turn: "turns",
   turns: "turns",
   "dead-letters": "turns",
@@ -45,6 +56,32 @@ const AREAS: Record<Route["page"], SidebarArea | undefined> = {
   memories: "all-agents",
   missing: undefined,
 };
+
+/** Most readers never open these pages. */
+const loadCodePages = () => import("./code-pages.tsx");
+
+function CodePage(props: { route: CodeRoute; onMenu: (() => void) | undefined }) {
+  const { value, error, reload } = useResource(loadCodePages);
+  if (value !== undefined) return <value.CodePages {...props} />;
+  return (
+    <>
+      <PageHeader title={props.route.page === "files" ? "Files" : "Projects"} onMenu={props.onMenu} />
+      <PageBody>
+        {error === undefined ? (
+          <Loading label="Loading the page" />
+        ) : (
+          <ErrorNote text={messageOf(error)} onRetry={reload} />
+        )}
+      </PageBody>
+    </>
+  );
+}
+
+/** Returns the id of the conversation that a page shows. */
+function currentConversation(route: Route): string | null {
+  if (route.page === "conversation") return route.id;
+  return route.page === "files" && "conversation" in route.owner ? route.owner.conversation : null;
+}
 
 export function App() {
   const route = useRoute();
@@ -73,7 +110,7 @@ export function App() {
       agents={agents.agents}
       conversations={conversations}
       inbox={inbox}
-      currentId={route.page === "conversation" ? route.id : null}
+      currentId={currentConversation(route)}
       at={AREAS[route.page]}
       onNavigate={closeDrawer}
     />
@@ -119,11 +156,15 @@ export function App() {
             onMenu={onMenu}
           />
         )}
+        {(route.page === "files" ||
+          route.page === "projects" ||
+          route.page === "project" ||
+          route.page === "artifacts") && <CodePage route={route} onMenu={onMenu} />}
         {route.page === "libraries" && <LibrariesPage onMenu={onMenu} />}
         {route.page === "triggers" && <TriggersPage onMenu={onMenu} />}
         {route.page === "inbox" && <InboxPage inbox={inbox} onMenu={onMenu} />}
         {route.page === "dead-letters" && <DeadLettersPage onMenu={onMenu} />}
-        {route.page === "runs" && <RunsPage onMenu={onMenu} />}
+        {route.page === "runs" && <RunsPage search={route.search ?? ""} onMenu={onMenu} />}
         {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}
         {route.page === "agents" && <AgentsPage agents={agents} onMenu={onMenu} />}
         {route.page === "agent" && (

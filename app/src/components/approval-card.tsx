@@ -2,15 +2,20 @@
  * A tool call that waits for a person: its name, its task, its exact input, and the buttons that answer. The focus stays in the turn when
  * the card is removed.
  */
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "react";
+import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { DramatisClientError, type OperationState, whoMayAnswer } from "../../../src/client/index.ts";
 import { type ApprovalActions, isExcluded, NOT_YOU } from "../approvals.ts";
+import { ConversationId } from "../conversation-id.ts";
+import { repositoryOf } from "../files/tool-views.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { useExcluded } from "../hooks/use-excluded.ts";
+import { filesPath } from "../route.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
 import { InputView } from "./input-view.tsx";
 import { JsonView } from "./json-view.tsx";
+import { Link } from "./link.tsx";
+import { PolicyNote } from "./policy-note.tsx";
 
 interface ApprovalCardProps {
   operation: OperationState;
@@ -30,6 +35,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
   const [sending, setSending] = useState<"approved" | "denied" | null>(null);
   const [reason, setReason] = useState("");
   const [error, setError] = useState<unknown>(undefined);
+  const conversationId = useContext(ConversationId);
   const rule = approval?.rule;
   const excluded = useExcluded(approval ?? {});
   const isDisabled = sending !== null || excluded || isExcluded(error);
@@ -89,6 +95,18 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
         <p className="text-xs text-muted">
           {whoMayAnswer(rule)} {excluded && NOT_YOU}
         </p>
+      )}
+      {approval?.policy !== undefined && <PolicyNote decided={approval.policy} />}
+      {name === "repo_commit" && asker === undefined && (
+        <Link
+          to={filesPath({ conversation: conversationId }, "changes", {
+            repo: repositoryOf(operation),
+            against: "head",
+          })}
+          className="inline-block py-0.5 text-accent underline pointer-coarse:py-2.5"
+        >
+          Read the changes
+        </Link>
       )}
       {target !== undefined && (
         <p>

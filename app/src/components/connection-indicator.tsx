@@ -21,7 +21,7 @@ export function ConnectionIndicator({
     <div className="flex shrink-0 items-center gap-2 text-xs text-muted">
       <span role="status" data-testid="connection" data-state={status} className="flex items-center gap-1.5">
         <span className={`size-2 rounded-full ${dot}`} aria-hidden="true" />
-        {text}
+        <span className={status === "open" ? "max-sm:sr-only" : ""}>{text}</span>
       </span>
       {(status === "closed" || status === "unauthorized") && (
         <button type="button" onClick={onReconnect} className="font-medium text-accent hover:underline">

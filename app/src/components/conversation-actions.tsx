@@ -1,49 +1,51 @@
-/** Exports and deletes a conversation, and leads to the memory of its agents. */
+/** Deletes a conversation, and leads to its files and to the memory of its agents. */
 import type { ConversationView } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
-import { memoryPath } from "../route.ts";
+import { filesPath, memoryPath } from "../route.ts";
 import { navigate } from "../router.ts";
 import { ConfirmedAction } from "./confirmed-action.tsx";
-import { ExportLink } from "./export-link.tsx";
 import { Link } from "./link.tsx";
 
-interface ConversationActionsProps {
+interface DeleteConversationProps {
   id: string;
-  /** Another agent opened the conversation: it is deleted with the caller's conversation. */
-  isCalled: boolean;
   onDeleted: () => void;
 }
 
-export function ConversationActions({ id, isCalled, onDeleted }: ConversationActionsProps) {
+export function DeleteConversation({ id, onDeleted }: DeleteConversationProps) {
   return (
-    <>
-      {!isCalled && (
-        <ConfirmedAction
-          texts={{ idle: "Delete conversation", asking: "Delete it for good?", working: "Deleting…" }}
-          className="text-danger"
-          testId="delete-conversation"
-          note="Deletes its messages, its files, and memories that agents learned only from it."
-          onConfirm={async () => {
-            await client.conversations.delete(id);
-            navigate("/");
-            onDeleted();
-          }}
-        />
-      )}
-      <ExportLink of="conversations" id={id} />
-    </>
+    <ConfirmedAction
+      texts={{ idle: "Delete conversation", asking: "Delete it for good?", working: "Deleting…" }}
+      className="text-danger"
+      testId="delete-conversation"
+      note="Deletes its messages, its files, and memories that agents learned only from it."
+      onConfirm={async () => {
+        await client.conversations.delete(id);
+        navigate("/");
+        onDeleted();
+      }}
+    />
   );
 }
 
-interface MemoryLinksProps {
+interface ConversationLinksProps {
+  id: string;
   agentIds: readonly string[];
   /** Returns the name of an agent. */
   nameOf: (agentId: string) => string;
 }
 
-export function MemoryLinks({ agentIds, nameOf }: MemoryLinksProps) {
+export function ConversationLinks({ id, agentIds, nameOf }: ConversationLinksProps) {
   return (
     <ul className="px-3 py-2">
+      <li>
+        <Link
+          to={filesPath({ conversation: id })}
+          data-testid="menu-files"
+          className="block py-1.5 text-sm text-accent hover:underline pointer-coarse:py-2.5"
+        >
+          Files
+        </Link>
+      </li>
       {agentIds.map((agentId) => (
         <li key={agentId}>
           <Link

@@ -19,7 +19,7 @@ export function ConversationMenu({ children }: { children: ReactNode }) {
       <div
         id={id}
         popover="auto"
-        className="fixed inset-auto top-15 right-3 m-0 max-h-[80dvh] w-88 max-w-[calc(100vw-1.5rem)] divide-y divide-line overflow-y-auto rounded-2xl border border-line bg-surface p-2 text-ink shadow-lg"
+        className="menu max-h-[80dvh] w-88 max-w-[calc(100vw-1.5rem)] divide-y divide-line overflow-y-auto rounded-2xl border border-line bg-surface p-2 text-ink shadow-lg"
       >
         {children}
       </div>

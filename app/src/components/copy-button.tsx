@@ -1,13 +1,12 @@
 /** A button that copies a text. */
 import { useEffect, useState } from "react";
-import { Icon } from "./icon.tsx";
-import { ACTION } from "./turn-button.tsx";
+import { IconButton } from "./icon-button.tsx";
 
 const SHOWN_MS = 2_000;
 
 interface CopyButtonProps {
   text: string;
-  /** Completes the label for screen readers. */
+  /** Completes the name of the button. */
   about: string;
 }
 
@@ -19,22 +18,21 @@ export function CopyButton({ text, about }: CopyButtonProps) {
     return () => clearTimeout(timer);
   }, [state]);
   return (
-    <button
-      type="button"
-      data-testid="copy"
-      onClick={() => {
-        navigator.clipboard.writeText(text).then(
-          () => setState("copied"),
-          () => setState("failed"),
-        );
-      }}
-      className={ACTION}
-    >
-      <Icon name={state === "copied" ? "check" : "copy"} className="size-3.5" />
-      <span aria-live="polite">
-        {state === "copied" ? "Copied" : state === "failed" ? "Not copied" : "Copy"}
+    <>
+      <IconButton
+        icon={state === "copied" ? "check" : state === "failed" ? "cross" : "copy"}
+        name={`Copy ${about}`}
+        data-testid="copy"
+        onClick={() => {
+          navigator.clipboard.writeText(text).then(
+            () => setState("copied"),
+            () => setState("failed"),
+          );
+        }}
+      />
+      <span aria-live="polite" className="sr-only">
+        {state === "copied" ? "Copied" : state === "failed" ? "Not copied" : ""}
       </span>
-      <span className="sr-only"> {about}</span>
-    </button>
+    </>
   );
 }

@@ -1,7 +1,13 @@
-/** An error message, with a button to try again if that is possible. */
+/** An error message, with a button to try again if that is possible, and a button to hide it. */
 import { Icon } from "./icon.tsx";
 
-export function ErrorNote({ text, onRetry }: { text: string; onRetry?: () => void }) {
+interface ErrorNoteProps {
+  text: string;
+  onRetry?: () => void;
+  onClose?: () => void;
+}
+
+export function ErrorNote({ text, onRetry, onClose }: ErrorNoteProps) {
   return (
     <div role="alert" className="flex items-start gap-3 rounded-xl bg-danger-tint p-4 text-sm text-danger">
       <Icon name="alert" className="mt-0.5" />
@@ -9,6 +15,11 @@ export function ErrorNote({ text, onRetry }: { text: string; onRetry?: () => voi
       {onRetry !== undefined && (
         <button type="button" onClick={onRetry} className="font-medium underline underline-offset-2">
           Try again
+        </button>
+      )}
+      {onClose !== undefined && (
+        <button type="button" onClick={onClose} aria-label="Hide this error" className="-m-2 rounded-lg p-2">
+          <Icon name="cross" />
         </button>
       )}
     </div>

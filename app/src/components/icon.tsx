@@ -23,6 +23,8 @@ const paths = {
   list: "M4 6h10M4 10.7h16M4 15.3h7M4 20h13",
   pin: "M9 3h6l-1 6l3 4H7l3-4zM12 13v8",
   leave: "M14 4H5v16h9M10 12h11M17 8l4 4-4 4",
+  more: "M5 11.2a.8.8 0 1 0 0 1.6a.8.8 0 1 0 0-1.6M12 11.2a.8.8 0 1 0 0 1.6a.8.8 0 1 0 0-1.6M19 11.2a.8.8 0 1 0 0 1.6a.8.8 0 1 0 0-1.6",
+  trash: "M4 7h16M9.5 7V4h5v3M6.5 7l1 13h9l1-13M10.5 11v5M13.5 11v5",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   pencil: "M4 20l1-4L16 5l3 3L8 19zM14 7l3 3",
   fork: "M6 4v16M6 14c0-4 12-2 12-8V4M15 7l3-3l3 3",
@@ -30,6 +32,11 @@ const paths = {
   inbox: "M4 13l3-8h10l3 8v6H4zM4 13h5l1 3h4l1-3h5",
   keyboard: "M3 6h18v12H3zM7 10v.1M11 10v.1M15 10v.1M8 14h8",
   book: "M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3zM5 17a3 3 0 0 1 3-3h11",
+  folder: "M3.5 6h6l2 2.5h9V19h-17z",
+  file: "M6 3.5h8l4 4V20.5H6zM14 3.5v4h4",
+  branch:
+    "M6 8v8M6 3.5a2 2 0 1 0 0 4a2 2 0 1 0 0-4M6 16.5a2 2 0 1 0 0 4a2 2 0 1 0 0-4M18 4.5a2 2 0 1 0 0 4a2 2 0 1 0 0-4M18 8.5c0 5-12 3-12 7.5",
+  terminal: "M3.5 5h17v14h-17zM7 9.5l3 2.5-3 2.5M12.5 15h4",
   spinner: "M12 3a9 9 0 1 0 9 9",
 } as const;
 

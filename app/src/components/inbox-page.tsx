@@ -3,6 +3,7 @@ import { useCallback, useRef, useState } from "react";
 import type { WaitingApproval } from "../../../src/client/index.ts";
 import type { UseApprovalsResult } from "../../../src/client/react/index.ts";
 import type { Json } from "../../../src/shared/json.ts";
+import { ConversationId } from "../conversation-id.ts";
 import { messageOf, momentOf, wordsOf } from "../format.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
 import { conversationPath, runPath } from "../route.ts";
@@ -83,7 +84,7 @@ function Origin({ request }: { request: WaitingApproval }) {
       ? [conversationPath(request.conversationId, request.turnId), wordsOf(request.agentId)]
       : [runPath(request.runId), workflowName(request.workflow)];
   return (
-    <p className="flex flex-wrap gap-x-2 px-1 text-xs text-muted">
+    <p className="flex flex-wrap items-baseline gap-x-2 px-1 text-xs text-muted">
       <Link to={to} className="text-accent hover:underline pointer-coarse:py-2">
         {text}
       </Link>
@@ -102,21 +103,23 @@ interface AnswerProps {
 function Call({ request, answer, onDone, onLeave }: AnswerProps & { request: Waiting<"tool"> }) {
   const { operationId, turnId, name, target, input, ...approval } = request;
   return (
-    <ApprovalCard
-      operation={{
-        ...{ id: operationId, turnId, name, input, state: "awaiting_approval", approval },
-        ...(target === undefined ? {} : { target }),
-      }}
-      actions={{
-        connected: true,
-        resolve: async (_, given) => {
-          await answer(given);
-          onDone(given.approved ? "Approved." : "Denied.");
-        },
-      }}
-      onLate={onDone}
-      onLeave={onLeave}
-    />
+    <ConversationId value={request.conversationId}>
+      <ApprovalCard
+        operation={{
+          ...{ id: operationId, turnId, name, input, state: "awaiting_approval", approval },
+          ...(target === undefined ? {} : { target }),
+        }}
+        actions={{
+          connected: true,
+          resolve: async (_, given) => {
+            await answer(given);
+            onDone(given.approved ? "Approved." : "Denied.");
+          },
+        }}
+        onLate={onDone}
+        onLeave={onLeave}
+      />
+    </ConversationId>
   );
 }
 
@@ -129,7 +132,7 @@ interface GateProps extends AnswerProps {
 function Gate({ request, ...rest }: GateProps) {
   const { question, node, runId, operationId, input, ...gate } = request;
   const place = node ?? "The run";
-  // The list leaves out an input that is too large, and nobody should answer without it.
+  // The list leaves out an input that is too large, and an answer needs the input.
   if (input === undefined)
     return (
       <p className="rounded-xl border border-caution bg-surface p-3 text-sm">

@@ -1,10 +1,11 @@
 /** The libraries of the tenant and their definitions, for authors and operators. */
 import { useCallback, useState } from "react";
+import { queryOf } from "../../../src/client/requests.ts";
+import { callApi } from "../api.ts";
 import { count, messageOf } from "../format.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
 import { type PageOptions, usePages } from "../hooks/use-pages.ts";
 import { useResource } from "../hooks/use-resource.ts";
-import { readLibraries } from "../libraries.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { JsonView } from "./json-view.tsx";
 import { LoadMore } from "./load-more.tsx";
@@ -34,10 +35,9 @@ interface Definition {
 }
 
 async function loadLibraries({ limit, cursor, signal }: PageOptions) {
-  const query = new URLSearchParams({ limit: `${limit}`, ...(cursor === undefined ? {} : { cursor }) });
-  const { libraries, ...rest } = await readLibraries<{ libraries: LibraryItem[]; nextCursor?: string }>(
-    `?${query}`,
-    signal,
+  const { libraries, ...rest } = await callApi<{ libraries: LibraryItem[]; nextCursor?: string }>(
+    `libraries${queryOf({ limit, cursor })}`,
+    { signal },
   );
   return { items: libraries, ...rest };
 }
@@ -90,7 +90,9 @@ function Library({ library: { id, owner } }: { library: LibraryItem }) {
 function Definitions({ library, kind, title }: { library: string; kind: string; title: string }) {
   const load = useCallback(
     async (signal: AbortSignal) => {
-      const body = await readLibraries<Record<string, unknown>>(`/${library}/${kind}?limit=100`, signal);
+      const body = await callApi<Record<string, unknown>>(`libraries/${library}/${kind}?limit=100`, {
+        signal,
+      });
       // SAFETY: the only list of the answer has the definitions.
       return (Object.values(body).find((value) => Array.isArray(value)) ?? []) as Definition[];
     },

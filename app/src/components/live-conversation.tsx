@@ -1,33 +1,37 @@
 /** A live conversation: header, timeline and composer. */
-import { useCallback, useEffect, useRef, useState } from "react";
+import { type ComponentProps, useCallback, useEffect, useRef, useState } from "react";
 import {
   type AgentSummary,
   agentsAtWork,
   type ConnectionStatus,
   type ConversationSummary,
   isTurnAnswering,
+  type TurnState,
 } from "../../../src/client/index.ts";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { contentOf, type Draft } from "../content.ts";
+import { isFileTool } from "../files/tool-views.ts";
 import { takeFirstMessage } from "../first-message.ts";
 import { budgetText, messageOf } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
 import { nameAmong } from "../names.ts";
 import { newMessageId } from "../own-message.ts";
-import { conversationPath } from "../route.ts";
+import { conversationPath, filesPath } from "../route.ts";
 import { checkSession, socketToken, useSession } from "../session.ts";
 import { AddresseeNote } from "./addressee-note.tsx";
 import { AgentsMenu } from "./agents-menu.tsx";
 import { CalledNote, callerName } from "./called-note.tsx";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
-import { agentsOf, ConversationActions, MemoryLinks } from "./conversation-actions.tsx";
+import { agentsOf, ConversationLinks, DeleteConversation } from "./conversation-actions.tsx";
 import { ConversationMenu } from "./conversation-menu.tsx";
 import { EndButton, EndedNote } from "./end-button.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { ExportLink } from "./export-link.tsx";
+import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
 import { ListingActions } from "./listing-actions.tsx";
-import { PageHeader } from "./page-header.tsx";
+import { HeaderLink, PageHeader } from "./page-header.tsx";
 import { StoppedBar } from "./stopped-bar.tsx";
 import { Timeline } from "./timeline.tsx";
 import { TurnOrderField } from "./turn-order.tsx";
@@ -62,7 +66,7 @@ export function LiveConversation({
   const nameOf = useCallback((agentId: string) => nameAmong(agents, agentId), [agents]);
   const name = nameOf(view?.agentId ?? "");
   const found = useTitle(id, view?.title, state.messages.length === 0);
-  const title = view === null ? "" : found;
+  const title = view === null ? "Conversation" : found;
 
   useEffect(() => {
     const first = takeFirstMessage(id);
@@ -72,7 +76,7 @@ export function LiveConversation({
   useRenamed(view?.title, onListChanged);
 
   useEffect(() => {
-    document.title = title === "" ? "Dramatis" : `${title} · Dramatis`;
+    document.title = `${title} · Dramatis`;
     return () => {
       document.title = "Dramatis";
     };
@@ -118,6 +122,7 @@ export function LiveConversation({
         {atWork.length > 1 && (
           <AgentsMenu participants={view?.participants ?? []} agents={atWork} nameOf={nameOf} />
         )}
+        {state.turns.some(worksOnFiles) && <FilesLink id={id} />}
         {view !== null && (
           <ConversationMenu>
             {!isCalled && (
@@ -132,25 +137,18 @@ export function LiveConversation({
             {!ended && !isCalled && (
               <TurnOrderField value={view.turns} onChange={(turns) => update({ turns })} />
             )}
+            <ConversationLinks id={id} agentIds={agentsOf(view)} nameOf={nameOf} />
             <div className="space-y-3 px-3 py-3">
+              <ExportLink of="conversations" id={id} />
               {!ended && !isCalled && <EndButton onEnd={() => complete()} />}
-              <ConversationActions id={id} isCalled={isCalled} onDeleted={onDeleted} />
+              {!isCalled && <DeleteConversation id={id} onDeleted={onDeleted} />}
             </div>
-            <MemoryLinks agentIds={agentsOf(view)} nameOf={nameOf} />
           </ConversationMenu>
         )}
       </PageHeader>
       <Timeline id={id} turnId={turnId} conversation={conversation} nameOf={nameOf} />
-      {state.error?.code === "MEMORY_EXTRACTION_FAILING" && (
-        <div className="mx-auto w-full max-w-3xl px-4">
-          <ErrorNote text={state.error.message} />
-        </div>
-      )}
-      {error !== undefined && (
-        <div className="mx-auto w-full max-w-3xl px-4">
-          <ErrorNote text={messageOf(error)} />
-        </div>
-      )}
+      {state.error?.code === "MEMORY_EXTRACTION_FAILING" && <Problem text={state.error.message} />}
+      {error !== undefined && <Problem text={messageOf(error)} onClose={() => setError(undefined)} />}
       <StoppedBar
         stopped={stopped && !ended}
         resuming={state.stops?.some(({ type }) => type === "conversation.resume") ?? false}
@@ -175,6 +173,30 @@ export function LiveConversation({
         note={offline ? offlineNote(status, stopping) : stopping ? "Stopping…" : undefined}
       />
     </>
+  );
+}
+
+/** Leads to the files of a conversation if an agent works on files there. */
+function FilesLink({ id }: { id: string }) {
+  return (
+    <HeaderLink to={filesPath({ conversation: id })} data-testid="open-files">
+      <Icon name="folder" />
+      Files
+    </HeaderLink>
+  );
+}
+
+function worksOnFiles({ items }: TurnState): boolean {
+  return items.some((item) => item.type === "tool" && isFileTool(item.operation.name));
+}
+
+/** An error above the composer. A long text scrolls, so the composer stays on the screen. */
+function Problem(props: ComponentProps<typeof ErrorNote>) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a long text scrolls by keyboard, too.
+    <div tabIndex={0} className="mx-auto max-h-[25dvh] w-full max-w-3xl shrink-0 overflow-y-auto px-4">
+      <ErrorNote {...props} />
+    </div>
   );
 }
 

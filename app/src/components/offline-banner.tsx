@@ -37,7 +37,8 @@ export function OfflineBanner() {
       className="flex shrink-0 items-center gap-x-3 bg-caution-tint py-1.5 pr-2 pl-4 text-sm"
     >
       <p className="min-w-0 flex-1">
-        No language model is connected. The offline model answers by fixed rules.{" "}
+        No language model is connected.{" "}
+        <span className="max-sm:hidden">The offline model answers by fixed rules. </span>
         <button
           type="button"
           onClick={() => setOpen(true)}

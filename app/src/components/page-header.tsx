@@ -1,6 +1,7 @@
 /** The header of a page, with a button for the list of conversations on small screens. */
-import type { ReactNode } from "react";
+import type { ComponentProps, ReactNode } from "react";
 import { Icon } from "./icon.tsx";
+import { Link } from "./link.tsx";
 
 interface PageHeaderProps {
   title: string;
@@ -29,5 +30,15 @@ export function PageHeader({ title, subtitle, onMenu, children }: PageHeaderProp
       </div>
       {children}
     </header>
+  );
+}
+
+/** A link in the header that looks like a button. */
+export function HeaderLink(props: ComponentProps<typeof Link>) {
+  return (
+    <Link
+      {...props}
+      className="flex shrink-0 items-center gap-1.5 rounded-lg border border-line bg-surface px-3 py-1.5 text-sm hover:border-accent"
+    />
   );
 }

@@ -8,7 +8,7 @@ import { JsonView } from "./json-view.tsx";
 import { Failure } from "./run-token.tsx";
 
 function usageText({ modelCalls, ...amounts }: RunView["usage"]): string {
-  return `${modelCalls} model ${modelCalls === 1 ? "call" : "calls"} · ${amountsText(amounts)}`;
+  return `${modelCalls} model ${modelCalls === 1 ? "attempt" : "attempts"} · ${amountsText(amounts)}`;
 }
 
 interface RunFactsProps {

@@ -3,22 +3,24 @@ import { type RefObject, useCallback, useRef, useState } from "react";
 import type { RunView, WorkflowDefinition } from "../../../src/client/index.ts";
 import { type UseRunResult, useRun } from "../../../src/client/react/index.ts";
 import { client } from "../client.ts";
+import { hasWork } from "../files/commits.ts";
 import { messageOf } from "../format.ts";
 import { useEscape } from "../hooks/use-escape.ts";
 import { useLiveRun } from "../hooks/use-live-run.ts";
 import { useMediaQuery } from "../hooks/use-media-query.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
 import { useResource } from "../hooks/use-resource.ts";
-import { RUNS_PATH } from "../route.ts";
+import { filesPath, RUNS_PATH } from "../route.ts";
 import type { RunLog } from "../runs/run-log.ts";
 import { runName, STATUS_TEXT } from "../runs/run-texts.ts";
 import { readingOrder } from "../runs/workflow-graph.ts";
+import { useSession } from "../session.ts";
 import { CancelRun } from "./cancel-run.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
 import { Loading } from "./loading.tsx";
-import { PageHeader } from "./page-header.tsx";
+import { HeaderLink, PageHeader } from "./page-header.tsx";
 import { RetryRun } from "./retry-run.tsx";
 import { RunFacts, RunValues } from "./run-facts.tsx";
 import { type GateDrafts, GatesBanner, RunGates, showQuestion } from "./run-gates.tsx";
@@ -78,6 +80,7 @@ function LiveRunPage({ run, onMenu }: LiveRunPageProps) {
   return (
     <>
       <PageHeader title={runName(run)} subtitle={id} onMenu={onMenu}>
+        <RunFiles id={id} seq={run.seq} />
         <RunStatusBadge status={status} />
         {!isOver && <CancelRun onCancel={() => cancel()} onError={setCancelError} />}
         {status === "failed" && run.retry !== undefined && (
@@ -112,6 +115,25 @@ function LiveRunPage({ run, onMenu }: LiveRunPageProps) {
       />
       {isWide ? <GraphAndDetails {...shown} /> : <NodeList {...shown} />}
     </>
+  );
+}
+
+/** Leads to the files of a run if its branch has changes or commits. `seq` changes with the run. */
+function RunFiles({ id, seq }: { id: string; seq: number }) {
+  const { hasRepositories } = useSession();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another state of the run reads again.
+  const load = useCallback(
+    async (signal: AbortSignal) =>
+      hasRepositories ? client.workspaces.get({ run: id }, { signal }) : undefined,
+    [id, seq, hasRepositories],
+  );
+  const { value } = useResource(load);
+  if (!hasWork(value)) return null;
+  return (
+    <HeaderLink to={filesPath({ run: id })} data-testid="open-files">
+      <Icon name="folder" />
+      <span className="max-sm:sr-only">Files</span>
+    </HeaderLink>
   );
 }
 

@@ -1,9 +1,11 @@
-/** The runs of workflows: the list, its filter, and a form that starts one. */
-import { useId, useState } from "react";
+/** The runs of workflows: the list, its filters, which the address keeps, and a form that starts one. */
+import { useEffect, useId, useState } from "react";
 import type { RunStatus } from "../../../src/client/index.ts";
 import { messageOf } from "../format.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
-import { type RunChoice, useRuns } from "../hooks/use-runs.ts";
+import { useRuns } from "../hooks/use-runs.ts";
+import { navigate } from "../router.ts";
+import { type RunChoice, runChoice, runsPath } from "../runs/run-filter.ts";
 import { STATUS_TEXT } from "../runs/run-texts.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { FIELD } from "./field.tsx";
@@ -14,42 +16,59 @@ import { PageHeader } from "./page-header.tsx";
 import { RunItem } from "./run-item.tsx";
 import { StartRun } from "./start-run.tsx";
 
-export function RunsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
-  const [status, setStatus] = useState<RunStatus | "">("");
-  const [text, setText] = useState("");
+interface RunsPageProps {
+  /** The query string: the filters. */
+  search: string;
+  onMenu: (() => void) | undefined;
+}
+
+export function RunsPage({ search, onMenu }: RunsPageProps) {
+  const { status, text } = runChoice(search);
+  const choose = (choice: Partial<RunChoice>) => navigate(runsPath({ status, text, ...choice }));
   usePageTitle("Runs");
   return (
     <>
       <PageHeader title="Runs" onMenu={onMenu}>
-        <StatusFilter value={status} onChange={setStatus} />
+        <StatusFilter value={status} onChange={(chosen) => choose({ status: chosen })} />
       </PageHeader>
       <PageBody>
         <StartRun />
-        <RunSearch onSearch={setText} />
+        <RunSearch text={text} onSearch={(sought) => choose({ text: sought })} />
         <RunList key={JSON.stringify([status, text])} status={status} text={text} />
       </PageBody>
     </>
   );
 }
 
-function RunSearch({ onSearch }: { onSearch: (text: string) => void }) {
+interface RunSearchProps {
+  text: string;
+  onSearch: (text: string) => void;
+}
+
+function RunSearch({ text, onSearch }: RunSearchProps) {
+  const [typed, setTyped] = useState(text);
+  // The buttons Back and Forward change the text, too.
+  useEffect(() => setTyped(text), [text]);
   return (
     <search>
       <form
         className="flex gap-2"
         onSubmit={(event) => {
           event.preventDefault();
-          onSearch(String(new FormData(event.currentTarget).get("text")).trim());
+          onSearch(typed.trim());
         }}
       >
         <input
           type="search"
-          name="text"
+          value={typed}
           aria-label="Search runs"
           placeholder="Name or workflow"
           maxLength={200}
           enterKeyHint="search"
-          onChange={({ target }) => target.value === "" && onSearch("")}
+          onChange={({ target }) => {
+            setTyped(target.value);
+            if (target.value === "" && text !== "") onSearch("");
+          }}
           className={FIELD}
         />
         <button
@@ -101,7 +120,13 @@ function RunList({ status, text }: RunChoice) {
       {runs === undefined && error === undefined && <Loading label="Loading runs" />}
       {runs?.length === 0 && (
         <p className="px-1 py-2 text-sm text-muted">
-          {text !== "" ? "No runs match." : status === "" ? "No runs yet." : "No runs have this status."}
+          {more
+            ? "No match in the newest runs. Load more to search older runs."
+            : text !== ""
+              ? "No runs match."
+              : status === ""
+                ? "No runs yet."
+                : "No runs have this status."}
         </p>
       )}
       {runs !== undefined && runs.length > 0 && (

@@ -5,7 +5,15 @@ import type { UseApprovalsResult } from "../../../src/client/react/index.ts";
 import { type Conversations, useArchived } from "../hooks/use-conversations.ts";
 import { useHasRole } from "../hooks/use-me.ts";
 import { nameAmong } from "../names.ts";
-import { AGENTS_PATH, INBOX_PATH, LIBRARIES_PATH, RUNS_PATH, TRIGGERS_PATH, TURNS_PATH } from "../route.ts";
+import {
+  AGENTS_PATH,
+  INBOX_PATH,
+  LIBRARIES_PATH,
+  PROJECTS_PATH,
+  RUNS_PATH,
+  TRIGGERS_PATH,
+  TURNS_PATH,
+} from "../route.ts";
 import { navigate } from "../router.ts";
 import { Account } from "./account.tsx";
 import { ConversationList, type ConversationListProps } from "./conversation-list.tsx";
@@ -14,7 +22,7 @@ import { Link } from "./link.tsx";
 import { Logo } from "./logo.tsx";
 
 /** The areas that the list links to. */
-export type SidebarArea = "inbox" | "turns" | "runs" | "all-agents" | "libraries" | "triggers";
+export type SidebarArea = "inbox" | "turns" | "runs" | "all-agents" | "projects" | "libraries" | "triggers";
 
 interface SidebarProps {
   agents: readonly AgentSummary[];
@@ -40,6 +48,7 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
   ];
   if (maySetUp)
     areas.push(
+      { name: "projects", to: PROJECTS_PATH, text: "Projects", icon: "folder" },
       { name: "libraries", to: LIBRARIES_PATH, text: "Libraries", icon: "book" },
       { name: "triggers", to: TRIGGERS_PATH, text: "Triggers", icon: "clock" },
     );

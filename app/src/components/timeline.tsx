@@ -9,6 +9,7 @@ import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
 import { useTurnInView } from "../hooks/use-turn-in-view.ts";
 import { NestedTurns } from "../nested-turns.ts";
 import { newMessageId } from "../own-message.ts";
+import { useSession } from "../session.ts";
 import { replacedTurns, shownTurns, threadsOf, turnsBefore, waitOf } from "../turns.ts";
 import { CalledTurns } from "./called-turns.tsx";
 import { EmptyConversation } from "./empty-conversation.tsx";
@@ -55,7 +56,10 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
   const isClosed = stopped || ended;
   const isCompany =
     (state.conversation?.participants ?? []).filter(({ type }) => type === "agent").length > 1;
-  const isShared = (state.conversation?.participants ?? []).filter(({ type }) => type === "user").length > 1;
+  const { reader } = useSession();
+  const isShared = (state.conversation?.participants ?? []).some(
+    ({ type, id }) => type === "user" && id !== reader?.subject,
+  );
   const { turns, pending, error } = state;
   const history = useHistory(id, conversation);
   const { scroller, content, atEnd, toEnd, leaveEnd } = usePinnedScroll(turns[0]?.id);
@@ -72,8 +76,8 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
   // A link to another turn ends the choice.
   const versions = chosen.turnId === turnId ? chosen.versions : NO_CHOICE;
   // With the newest version chosen, a version that comes later is shown.
-  const choose = (place: string, all: readonly string[], to: number) =>
-    setChosen({ turnId, versions: new Map(versions).set(place, all.slice(0, -1)[to] ?? NEWEST) });
+  const choose = (place: string, version = NEWEST) =>
+    setChosen({ turnId, versions: new Map(versions).set(place, version) });
   const newest = turns.findLast(({ id }) => !replaced.has(id))?.id;
   useJumpOnSend(pending.length, toEnd);
   useTurnInView(turnId, turns, history, leaveEnd);
@@ -97,6 +101,12 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
                   {shownTurns(turns, state.messages, versions, turnId).map((shown) => {
                     const { turn, place } = shown;
                     const index = shown.versions.indexOf(turn.id);
+                    const isEditable = !isClosed && turn.id === newest;
+                    // The reader sees the new version, also on the page of a link to the old version.
+                    const renewed = <Answer,>(answer: Answer) => {
+                      choose(place);
+                      return answer;
+                    };
                     return (
                       <div key={place} className="space-y-2">
                         <TurnBlock
@@ -112,16 +122,16 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
                           onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
                           onRetry={isClosed ? undefined : sendAgain}
                           isReplaced={replaced.has(turn.id)}
-                          onEdit={isClosed || turn.id !== newest ? undefined : edit}
+                          onEdit={isEditable ? (...edited) => renewed(edit(...edited)) : undefined}
                           isForkable={state.conversation?.calledBy === undefined}
                           isShared={isShared}
-                          onRegenerate={isClosed || turn.id !== newest ? undefined : regenerate}
+                          onRegenerate={isEditable ? (old) => renewed(regenerate(old)) : undefined}
                         />
                         {index >= 0 && (
                           <VersionPager
                             index={index}
                             count={shown.versions.length}
-                            onChoose={(to) => choose(place, shown.versions, to)}
+                            onChoose={(to) => choose(place, shown.versions.slice(0, -1)[to])}
                           />
                         )}
                       </div>

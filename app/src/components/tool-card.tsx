@@ -1,9 +1,13 @@
 /** A tool call. Closed, it shows the input, the status and the progress; open, it shows all details. */
 import { useState } from "react";
 import type { OperationState } from "../../../src/client/index.ts";
+import { filePreview, repositoryOf, toolView } from "../files/tool-views.ts";
 import { approvalText, inputPreview, wordsOf } from "../format.ts";
 import { runPath } from "../route.ts";
 import { CalledAgent } from "./called-agent.tsx";
+import { DecisionNote } from "./decision-note.tsx";
+import { FileToolView } from "./files/file-tool-view.tsx";
+import { exitText } from "./files/terminal-view.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
 import { Link } from "./link.tsx";
@@ -12,7 +16,10 @@ import { ToolProgress } from "./tool-progress.tsx";
 
 type Look = { text: string; icon: IconName; className: string };
 
-const looks: Record<OperationState["state"] | "waiting" | "held" | "background" | "deferred", Look> = {
+const looks: Record<
+  OperationState["state"] | "waiting" | "held" | "background" | "deferred" | "denied",
+  Look
+> = {
   running: { text: "Running", icon: "spinner", className: "text-muted" },
   background: { text: "Running in the background", icon: "spinner", className: "text-muted" },
   deferred: { text: "Waiting for a result", icon: "clock", className: "text-caution" },
@@ -21,6 +28,7 @@ const looks: Record<OperationState["state"] | "waiting" | "held" | "background" 
   awaiting_approval: { text: "Waiting for approval", icon: "clock", className: "text-caution" },
   completed: { text: "Done", icon: "check", className: "text-accent" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
+  denied: { text: "Denied", icon: "cross", className: "text-danger" },
   cancelled: { text: "Stopped", icon: "cross", className: "text-muted" },
 };
 
@@ -35,7 +43,10 @@ export function ToolCard({ operation, active }: ToolCardProps) {
   const { approval = {}, attempt = 1, runId } = operation;
   const [open, setOpen] = useState(false);
   const shown = lookOf(operation, active);
-  const { text, icon, className } = looks[shown];
+  const view = toolView(operation);
+  const exitCode = view?.type === "terminal" ? (view.result?.exitCode ?? 0) : 0;
+  const { text, icon, className } =
+    exitCode === 0 ? looks[shown] : { ...looks.failed, text: exitText(exitCode) };
   // The conversation of the agent begins with the input and ends with the result.
   const hasConversation = agent?.conversationId !== undefined && !reachedNobody(error);
   const answered = approvalText(approval, new Date());
@@ -58,7 +69,9 @@ export function ToolCard({ operation, active }: ToolCardProps) {
           className="text-muted transition-transform [details[open]>summary>&]:rotate-90"
         />
         <ToolName name={name} agent={agent} />
-        <span className="min-w-0 flex-1 truncate text-muted">{inputPreview(input, agent !== undefined)}</span>
+        <span className="min-w-0 flex-1 truncate text-muted">
+          {filePreview(operation) ?? inputPreview(input, agent !== undefined)}
+        </span>
         <span className={`flex shrink-0 items-center gap-1.5 text-xs ${className}`}>
           <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />
           {text}
@@ -66,6 +79,11 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         {answered !== undefined && (
           <span data-testid="approval-outcome" className="w-full pl-6 text-xs text-muted wrap-anywhere">
             {answered}
+          </span>
+        )}
+        {shown === "denied" && (
+          <span data-testid="denied" className="w-full pl-6 text-xs text-muted wrap-anywhere">
+            {error?.message}
           </span>
         )}
         {failedSteps.length > 0 && (
@@ -84,7 +102,11 @@ export function ToolCard({ operation, active }: ToolCardProps) {
 
       <div className="space-y-3 border-t border-line px-3 py-3">
         {open && hasConversation && <CalledAgent agent={agent} />}
-        {!hasConversation && <JsonView label="Input" value={input} />}
+        {open && (shown === "denied" || approval.outcome !== undefined) && (
+          <DecisionNote operation={operation} />
+        )}
+        {open && view !== undefined && <FileToolView view={view} repo={repositoryOf(operation)} />}
+        {!hasConversation && view === undefined && <JsonView label="Input" value={input} />}
         {modelInput !== undefined && <JsonView label="Input as the model wrote it" value={modelInput} />}
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
         {runId !== undefined && (
@@ -97,8 +119,10 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         )}
         {task !== undefined && <TaskSteps task={task} />}
         {state === "running" && hasMoreToShow(progress) && <JsonView label="Progress" value={progress} />}
-        {state === "completed" && !hasConversation && <JsonView label="Result" value={result} />}
-        {error !== undefined && !isToldBy(task?.steps ?? [], error) && (
+        {state === "completed" && !hasConversation && view === undefined && (
+          <JsonView label="Result" value={result} />
+        )}
+        {error !== undefined && shown !== "denied" && !isToldBy(task?.steps ?? [], error) && (
           <div>
             <h4 className="mb-1 text-xs font-medium text-muted">Error</h4>
             <p className="wrap-anywhere text-danger">
@@ -146,9 +170,15 @@ function ToolName({ name, agent }: { name: string; agent: OperationState["agent"
 }
 
 function lookOf(
-  { state, client, async: isAsync, deferredUntil, held, agent }: OperationState,
+  { state, client, async: isAsync, deferredUntil, held, agent, error, approval }: OperationState,
   active: boolean,
 ): keyof typeof looks {
+  if (
+    state === "failed" &&
+    error?.code === "PERMISSION_DENIED" &&
+    (approval?.outcome ?? "approved") === "approved"
+  )
+    return "denied";
   const isOver = state !== "running" && state !== "awaiting_approval";
   if (isOver) return state;
   if (!active) return "cancelled";

@@ -1,12 +1,15 @@
 /** The triggers of the tenant: when each starts, what it starts, and its last outcome. Authors enable and disable them. */
+import cronstrue from "cronstrue";
 import { useCallback, useState } from "react";
+import { queryOf } from "../../../src/client/requests.ts";
 import { hasRole } from "../../../src/shared/roles.ts";
+import { callApi, withJson } from "../api.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
 import { type PageOptions, usePages } from "../hooks/use-pages.ts";
 import { useResource } from "../hooks/use-resource.ts";
 import { conversationPath, runPath } from "../route.ts";
-import { signedFetch, useSession } from "../session.ts";
+import { useSession } from "../session.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { type Fact, Facts } from "./facts.tsx";
 import { Link } from "./link.tsx";
@@ -29,19 +32,11 @@ interface Trigger {
 }
 
 async function load({ limit, cursor, signal }: PageOptions) {
-  const query = new URLSearchParams({ limit: `${limit}`, ...(cursor === undefined ? {} : { cursor }) });
-  const { triggers, ...rest } = await request<{ triggers: Trigger[]; nextCursor?: string }>(`?${query}`, {
-    signal,
-  });
+  const { triggers, ...rest } = await callApi<{ triggers: Trigger[]; nextCursor?: string }>(
+    `triggers${queryOf({ limit, cursor })}`,
+    { signal },
+  );
   return { items: triggers, ...rest };
-}
-
-async function request<Value>(path: string, init: RequestInit): Promise<Value> {
-  const response = await signedFetch(`/api/triggers${path}`, init);
-  // SAFETY: the API's description types its answers.
-  const body = (await response.json()) as Value & { detail?: string };
-  if (!response.ok) throw new Error(body.detail ?? `The server answered ${response.status}.`);
-  return body;
 }
 
 export function TriggersPage({ onMenu }: { onMenu: (() => void) | undefined }) {
@@ -71,7 +66,7 @@ export function TriggersPage({ onMenu }: { onMenu: (() => void) | undefined }) {
 
 function TriggerItem({ summary, onChanged }: { summary: Trigger; onChanged: () => void }) {
   const { id } = summary;
-  const read = useCallback((signal: AbortSignal) => request<Trigger>(`/${id}`, { signal }), [id]);
+  const read = useCallback((signal: AbortSignal) => callApi<Trigger>(`triggers/${id}`, { signal }), [id]);
   const { value: trigger = summary, reload } = useResource(read);
   const { reader } = useSession();
   const [error, setError] = useState("");
@@ -79,11 +74,7 @@ function TriggerItem({ summary, onChanged }: { summary: Trigger; onChanged: () =
   const change = async () => {
     setError("");
     try {
-      await request(`/${id}`, {
-        method: "PATCH",
-        body: JSON.stringify({ enabled: !enabled }),
-        headers: { "content-type": "application/json" },
-      });
+      await callApi(`triggers/${id}`, withJson("PATCH", { enabled: !enabled }));
       reload();
       onChanged();
     } catch (reason) {
@@ -92,6 +83,7 @@ function TriggerItem({ summary, onChanged }: { summary: Trigger; onChanged: () =
   };
   const runId = lastStarted?.runId;
   const facts: Fact[] = [
+    ["Cron", trigger.when.cron],
     ["Starts", startText(starts)],
     ["Acts as", actsAs],
     ["Next", nextAt === undefined ? undefined : momentOf(nextAt, new Date())],
@@ -128,8 +120,17 @@ function TriggerItem({ summary, onChanged }: { summary: Trigger; onChanged: () =
 
 function whenText({ at, cron, timeZone }: Trigger["when"]): string {
   if (at !== undefined) return `Once, ${momentOf(at, new Date())}`;
-  if (cron !== undefined) return `Cron ${cron}${timeZone === undefined ? "" : ` (${timeZone})`}`;
+  if (cron !== undefined) return `${inWords(cron)}${timeZone === undefined ? "" : ` (${timeZone})`}`;
   return "Webhook";
+}
+
+/** Returns a schedule in words, such as "At 06:30". A schedule with signs that the library does not know stays as it is. */
+function inWords(cron: string): string {
+  try {
+    return cronstrue.toString(cron, { use24HourTimeFormat: true });
+  } catch {
+    return `Cron ${cron}`;
+  }
 }
 
 function startText({ workflow, conversationId }: Trigger["starts"]) {

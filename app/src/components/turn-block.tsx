@@ -12,16 +12,14 @@ import { AgentMessage } from "./agent-message.tsx";
 import { AnswerAgain } from "./answer-again.tsx";
 import { CopyButton } from "./copy-button.tsx";
 import { EditMessage } from "./edit-message.tsx";
-import { EraseDialog } from "./erase-dialog.tsx";
-import { ForkButton } from "./fork-button.tsx";
-import { Icon } from "./icon.tsx";
-import { InspectLink } from "./inspector/inspect-link.tsx";
+import { IconButton } from "./icon-button.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
 import { ToolItem } from "./tool-item.tsx";
 import { TraceDialog } from "./trace-dialog.tsx";
-import { ACTION, TurnButton } from "./turn-button.tsx";
+import { TurnButton } from "./turn-button.tsx";
 import { TurnError } from "./turn-error.tsx";
+import { TurnMenu } from "./turn-menu.tsx";
 import { TurnNotes } from "./turn-notes.tsx";
 import { TurnProgress } from "./turn-progress.tsx";
 import { TurnStopped } from "./turn-stopped.tsx";
@@ -53,7 +51,7 @@ interface TurnBlockProps {
   onEdit?: ((turnId: string, text: string) => Promise<unknown>) | undefined;
   /** The reader may fork the conversation after the turn. */
   isForkable?: boolean;
-  /** Several people take part: their messages show their names. */
+  /** Other people than the reader take part: their messages show their names. */
   isShared?: boolean;
   /** Sends the turn's message again; absent while the conversation takes no message. */
   onRetry: ((turnId: string) => void) | undefined;
@@ -80,7 +78,8 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
     onRetry: retryTurn,
   } = props;
   const active = turn.status === "active";
-  const conversationId = useContext(ConversationId);
+  const author = useSpeaker(useContext(ConversationId), turn.id, isShared);
+  const isOwn = author === "You";
   const [live] = useState(active);
   const onRetry = retryTurn === undefined || !isRepeatable(turn) ? undefined : () => retryTurn(turn.id);
   const wait = waitOf(turn);
@@ -104,41 +103,39 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
           active={active}
           agentId={turn.agentId}
           turnId={turn.id}
-          isShared={isShared}
-          onEdit={active || isReplaced ? undefined : onEdit}
+          author={author}
+          onEdit={active || isReplaced || !isOwn ? undefined : onEdit}
         />
       ))}
       {thinks && <Thinking agentName={nameOf(turn.agentId)} />}
-      <div className="-ml-1.5 flex flex-wrap items-center gap-x-1 empty:hidden">
+      {wasStopped(turn) && <TurnStopped onRetry={onRetry} />}
+      {turn.error !== undefined && !wasStopped(turn) && <TurnError error={turn.error} onRetry={onRetry} />}
+      <div className="-ml-2 flex flex-wrap items-center gap-x-0.5 empty:hidden">
         {!active && <CopyAnswer turn={turn} />}
-        {onRegenerate !== undefined && !active && !isReplaced && isOfPerson(turn) && (
+        {onRegenerate !== undefined && isOwn && !active && !isReplaced && isOfPerson(turn) && (
           <AnswerAgain onRegenerate={() => onRegenerate(turn.id)} />
         )}
-        {isForkable && turn.status === "completed" && <ForkButton id={conversationId} turnId={turn.id} />}
         {hasTrace(turn) && (
-          <TurnButton
-            text="Trace"
-            about="of this answer"
-            testId="open-trace"
-            dialog={(onClose) => <TraceDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
-          />
-        )}
-        {hasTrace(turn) && <InspectLink turnId={turn.id} />}
-        {isErasable && !active && (
-          <TurnButton
-            text="Erase"
-            about="messages of this turn"
-            testId="open-erase"
-            dialog={(onClose) => <EraseDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
-          />
+          <>
+            <TurnButton
+              icon="list"
+              name="Trace of this answer"
+              testId="open-trace"
+              dialog={(onClose) => <TraceDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
+            />
+            <TurnMenu
+              turn={turn}
+              nameOf={nameOf}
+              isForkable={isForkable && turn.status === "completed"}
+              isErasable={isErasable && !active}
+            />
+          </>
         )}
         <TurnNotes turn={turn} />
       </div>
       {active && onStop !== undefined && (
         <TurnProgress waitsFor={waitsFor} wait={wait} stopping={stopping} onStop={() => onStop(turn.id)} />
       )}
-      {wasStopped(turn) && <TurnStopped onRetry={onRetry} />}
-      {turn.error !== undefined && !wasStopped(turn) && <TurnError error={turn.error} onRetry={onRetry} />}
     </section>
   );
   if (!isReplaced) return block;
@@ -163,7 +160,7 @@ interface ItemProps {
   agentId: string;
   turnId: string;
   active: boolean;
-  isShared: boolean;
+  author: string | undefined;
   onEdit: TurnBlockProps["onEdit"];
 }
 
@@ -199,14 +196,13 @@ const Item = memo(function Item({ item, nameOf, isCompany, agentId, active, ...o
   }
 });
 
-interface OwnMessageProps extends Pick<ItemProps, "turnId" | "isShared" | "onEdit"> {
+interface OwnMessageProps extends Pick<ItemProps, "turnId" | "author" | "onEdit"> {
   message: MessageView;
 }
 
 /** A message of a person. A message of text only can be edited. */
-function OwnMessage({ message: { content, createdAt }, turnId, isShared, onEdit }: OwnMessageProps) {
+function OwnMessage({ message: { content, createdAt }, turnId, author, onEdit }: OwnMessageProps) {
   const [isEditing, setEditing] = useState(false);
-  const author = useSpeaker(useContext(ConversationId), turnId, isShared);
   if (isEditing && onEdit !== undefined)
     return (
       <EditMessage
@@ -218,11 +214,13 @@ function OwnMessage({ message: { content, createdAt }, turnId, isShared, onEdit 
   return (
     <div className="flex flex-col items-end gap-1 *:first:w-full">
       <UserMessage content={content} createdAt={createdAt} author={author} />
-      {onEdit !== undefined && author === "You" && typeof content === "string" && (
-        <button type="button" onClick={() => setEditing(true)} data-testid="edit" className={ACTION}>
-          <Icon name="pencil" className="size-3.5" />
-          Edit<span className="sr-only"> this message</span>
-        </button>
+      {onEdit !== undefined && typeof content === "string" && (
+        <IconButton
+          icon="pencil"
+          name="Edit this message"
+          onClick={() => setEditing(true)}
+          data-testid="edit"
+        />
       )}
     </div>
   );

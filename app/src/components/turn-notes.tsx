@@ -44,7 +44,7 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
     ...costOf(turn),
   ];
   return notes.length === 0 || status === "active" ? null : (
-    <p data-testid="turn-notes" className="text-xs text-muted">
+    <p data-testid="turn-notes" className="ml-2 text-xs text-muted">
       {notes.join(" · ")}
     </p>
   );

@@ -9,7 +9,7 @@ interface UserMessageProps {
   /** Shows the message as not recorded. */
   faint?: boolean;
   /** The author; "You" for the reader. */
-  author?: string;
+  author?: string | undefined;
   children?: ReactNode;
 }
 

@@ -1,6 +1,6 @@
 /** The versions of a turn, which edits and repeated answers make: the number of the shown version, and buttons to the others. */
 import { Icon } from "./icon.tsx";
-import { ACTION } from "./turn-button.tsx";
+import { ACTION } from "./icon-button.tsx";
 
 interface VersionPagerProps {
   /** From 0. */
@@ -17,7 +17,7 @@ export function VersionPager({ index, count, onChoose }: VersionPagerProps) {
       aria-label={label}
       aria-disabled={to < 0 || to === count}
       onClick={() => to >= 0 && to < count && onChoose(to)}
-      className={`${ACTION} aria-disabled:opacity-40 pointer-coarse:px-3`}
+      className={`${ACTION} aria-disabled:opacity-40`}
     >
       <Icon name="chevron" className={`size-3.5 ${className}`} />
     </button>

@@ -1,17 +1,12 @@
 /** Loads runs, newest first, and again every few seconds while the page is visible. */
 import { useCallback } from "react";
-import type { RunStatus, RunSummary } from "../../../src/client/index.ts";
+import type { RunSummary } from "../../../src/client/index.ts";
 import { defined } from "../../../src/shared/defined.ts";
 import { client } from "../client.ts";
+import type { RunChoice } from "../runs/run-filter.ts";
 import { type PageOptions, type Pages, usePages } from "./use-pages.ts";
 
 const REFRESH_MS = 4_000;
-
-/** The runs of a list. Empty texts do not filter. */
-export interface RunChoice {
-  status: RunStatus | "";
-  text: string;
-}
 
 /** The caller is remounted for another choice. */
 export function useRuns({ status, text }: RunChoice): Pages<RunSummary> {

@@ -1,10 +1,10 @@
-/** The author of a turn's message, for conversations of several people. */
+/** The author of a turn's message, for conversations with other people. */
 import { useEffect, useState } from "react";
 import { client } from "../client.ts";
 import { useSession } from "../session.ts";
 
-/** Returns "You", or the id of another person. Only conversations of several people ask the server: `isShared`. */
-export function useSpeaker(conversationId: string, turnId: string, isShared: boolean): string {
+/** Returns "You", the id of another person, or `undefined` until the server names the author. Only `isShared` conversations ask it. */
+export function useSpeaker(conversationId: string, turnId: string, isShared: boolean): string | undefined {
   const { reader } = useSession();
   const [author, setAuthor] = useState<string | undefined>(undefined);
   useEffect(() => {
@@ -17,5 +17,5 @@ export function useSpeaker(conversationId: string, turnId: string, isShared: boo
     );
     return () => controller.abort();
   }, [conversationId, turnId, isShared]);
-  return author === undefined || author === reader?.subject ? "You" : author;
+  return !isShared || author === reader?.subject ? "You" : author;
 }

@@ -1,7 +1,7 @@
 /** Loads the input of a workflow: the fields of its JSON Schema. */
 import { useEffect, useState } from "react";
 import { isJsonObject, type JsonObject } from "../../../src/shared/json.ts";
-import { readLibraries } from "../libraries.ts";
+import { callApi } from "../api.ts";
 import { type GateField, inputFields } from "../runs/gate-form.ts";
 
 /** `library/id`, or `library/id@version`. */
@@ -15,8 +15,8 @@ export function useWorkflowInput(name: string, known: readonly string[]): readon
     const [, library = "", id = "", version] = NAME.exec(name) ?? [];
     if (!isKnown) return;
     const controller = new AbortController();
-    const path = `/${library}/workflows/${id}${version === undefined ? "" : `/versions/${version}`}`;
-    readLibraries<{ definition: { inputSchema?: JsonObject } }>(path, controller.signal).then(
+    const path = `libraries/${library}/workflows/${id}${version === undefined ? "" : `/versions/${version}`}`;
+    callApi<{ definition: { inputSchema?: JsonObject } }>(path, { signal: controller.signal }).then(
       ({ definition: { inputSchema = {} } }) => {
         const members = isJsonObject(inputSchema.properties) ? Object.keys(inputSchema.properties) : [];
         setFound({ name, fields: members.length === 0 ? undefined : inputFields(inputSchema) });

@@ -1,6 +1,6 @@
 /** Loads the names of the workflows of the first libraries, as suggestions. The reader can type any other name. */
 import { useEffect, useState } from "react";
-import { readLibraries } from "../libraries.ts";
+import { callApi } from "../api.ts";
 
 /** Libraries with suggested workflows. */
 const MAX_LIBRARIES = 20;
@@ -18,13 +18,12 @@ export function useWorkflowNames(isWanted: boolean): string[] {
 }
 
 async function load(signal: AbortSignal): Promise<string[]> {
-  const { libraries } = await readLibraries<{ libraries: { id: string }[] }>("", signal);
+  const { libraries } = await callApi<{ libraries: { id: string }[] }>("libraries", { signal });
   const names = await Promise.all(
     libraries.slice(0, MAX_LIBRARIES).map(async ({ id: library }) => {
-      const { workflows } = await readLibraries<{ workflows: { id: string }[] }>(
-        `/${library}/workflows`,
+      const { workflows } = await callApi<{ workflows: { id: string }[] }>(`libraries/${library}/workflows`, {
         signal,
-      );
+      });
       return workflows.map(({ id }) => `${library}/${id}`);
     }),
   );

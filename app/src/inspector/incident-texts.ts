@@ -1,6 +1,7 @@
 /** Display texts for incidents and journal entries. Pure. */
 import type { Incident, IncidentKind, JournalEntryView } from "../../../src/client/index.ts";
 import { previewOf } from "../format.ts";
+import { decisionText } from "../policy-texts.ts";
 
 export const KIND_TEXT: Record<IncidentKind, string> = {
   failure: "Failure",
@@ -16,12 +17,14 @@ export const KIND_TEXT: Record<IncidentKind, string> = {
 
 /** Returns an incident as one text: its entry, its code and its message. */
 export function incidentText({ type, code, data }: Incident): string {
-  return [type, code, messageIn(data)].filter((part) => part !== undefined && part !== "").join(" · ");
+  return [type, code, decisionText({ type, data }) ?? messageIn(data)]
+    .filter((part) => part !== undefined && part !== "")
+    .join(" · ");
 }
 
-/** Returns the data of an entry on one line: the message of its error if it has one. */
-export function entryPreview({ data }: Pick<JournalEntryView, "data">): string {
-  return messageIn(data) ?? previewOf(data);
+/** Returns the data of an entry on one line: the decision of a policy, or the message of its error if it has one. */
+export function entryPreview(entry: Pick<JournalEntryView, "type" | "data">): string {
+  return decisionText(entry) ?? messageIn(entry.data) ?? previewOf(entry.data);
 }
 
 /** Returns the message of the error in the data of an entry. */

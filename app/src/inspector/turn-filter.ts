@@ -2,6 +2,8 @@
 import type { MessageSearch, TurnsListRequest } from "../../../src/client/index.ts";
 import { isoOf, localInput } from "../memory/local-time.ts";
 
+const HOUR_MS = 3_600_000;
+
 export const FILTERS = [
   "text",
   "role",
@@ -10,25 +12,44 @@ export const FILTERS = [
   "agent",
   "tool",
   "user",
+  "last",
   "since",
   "until",
 ] as const;
 
-/** An empty text does not filter. `since` and `until` are local times, such as `2026-05-01T00:00`. */
+/** An empty text does not filter. `last` is a name of `PERIODS`. A time without a zone in `since` or `until` is local. */
 export type TurnChoice = Record<(typeof FILTERS)[number], string>;
 
 export const NO_FILTER: TurnChoice = {
-  ...{ text: "", role: "", status: "", issues: "", agent: "", tool: "", user: "", since: "", until: "" },
+  ...{
+    text: "",
+    role: "",
+    status: "",
+    issues: "",
+    agent: "",
+    tool: "",
+    user: "",
+    last: "",
+    since: "",
+    until: "",
+  },
 };
+
+/** Times before now: their names in the address, with their hours. */
+const PERIODS: ReadonlyMap<string, number> = new Map([
+  ["24h", 24],
+  ["7d", 7 * 24],
+]);
 
 const STATUSES = ["active", "completed", "failed", "stopped"] as const;
 
-/** Returns the filters of a query string. It ignores unknown names. */
+/** Returns the filters of a query string. It ignores unknown names, statuses and periods. */
 export function choiceOf(search: string): TurnChoice {
   const given = new URLSearchParams(search);
   const entries = FILTERS.map((name) => [name, given.get(name) ?? ""] as const);
   const choice: TurnChoice = { ...NO_FILTER, ...Object.fromEntries(entries) };
-  return { ...choice, status: STATUSES.find((name) => name === choice.status) ?? "" };
+  const last = PERIODS.has(choice.last) ? choice.last : "";
+  return { ...choice, last, status: STATUSES.find((name) => name === choice.status) ?? "" };
 }
 
 /** Returns the query string of filters; an empty text without filters. */
@@ -40,10 +61,12 @@ export function searchOf(choice: TurnChoice): string {
   return set.length === 0 ? "" : `?${new URLSearchParams(set)}`;
 }
 
-/** Returns the filters for the API. It leaves out times that cannot be read, and unknown statuses. */
-export function filterOf({ status, issues, agent, tool, user, since, until }: TurnChoice): TurnsListRequest {
-  const from = isoOf(since);
-  const to = isoOf(until);
+/** Returns the filters for the API, which checks them. */
+export function filterOf(choice: TurnChoice, now: Date): TurnsListRequest {
+  const { status, issues, agent, tool, user, last, since, until } = choice;
+  const hours = PERIODS.get(last);
+  const from = hours === undefined ? timeOf(since) : new Date(now.getTime() - hours * HOUR_MS).toISOString();
+  const to = timeOf(until);
   const known = STATUSES.find((name) => name === status);
   return {
     ...(known === undefined ? {} : { status: known }),
@@ -51,15 +74,16 @@ export function filterOf({ status, issues, agent, tool, user, since, until }: Tu
     ...(agent === "" ? {} : { agent }),
     ...(tool === "" ? {} : { tool }),
     ...(user === "" ? {} : { user }),
-    ...(from === undefined ? {} : { since: from }),
-    ...(to === undefined ? {} : { until: to }),
+    ...(from === "" ? {} : { since: from }),
+    ...(to === "" ? {} : { until: to }),
   };
 }
 
-/** Returns the search for the API. It leaves out times that cannot be read, and unknown roles. */
-export function messageSearchOf({ text, role, agent, user, since, until }: TurnChoice): MessageSearch {
+/** Returns the search for the API, as `filterOf`. It leaves out unknown roles. */
+export function messageSearchOf(choice: TurnChoice, now: Date): MessageSearch {
+  const { text, role, agent, user, last, since, until } = choice;
   const known = (["agent", "user"] as const).find((name) => name === role);
-  const request = filterOf({ ...NO_FILTER, agent, user, since, until });
+  const request = filterOf({ ...NO_FILTER, agent, user, last, since, until }, now);
   return { q: text.trim(), ...request, ...(known === undefined ? {} : { role: known }) };
 }
 
@@ -67,4 +91,9 @@ export function messageSearchOf({ text, role, agent, user, since, until }: TurnC
 export function lastNight(now: Date): TurnChoice {
   const since = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1, 18);
   return { ...NO_FILTER, status: "failed", since: localInput(since.toISOString()) };
+}
+
+/** Returns a time without a zone as ISO time, and every other text unchanged. */
+function timeOf(text: string): string {
+  return (/^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?$/.test(text) ? isoOf(text) : undefined) ?? text;
 }

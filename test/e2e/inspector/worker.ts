@@ -84,7 +84,7 @@ export class Courier extends SessionAgent {
   }
 }
 
-export const { Conversation, Agent, Coordinator, Trigger, Executor, EventLog } = app;
+export const { Conversation, Agent, Coordinator, Trigger, Executor, EventLog, Workspace } = app;
 
 export default {
   async fetch(request: Request, env: Cloudflare.Env, ctx: ExecutionContext): Promise<Response> {

@@ -11,8 +11,8 @@ function codeOf(error: unknown): string {
 /** The functions of the hooks, also of components that have left. */
 const refreshes = new Set<() => void>();
 
-function Inbox({ name }: { name: string }) {
-  const { approvals, loading, error, answer, deny, refresh } = useApprovals();
+function Inbox({ name, user }: { name: string; user: string }) {
+  const { approvals, loading, error, answer, deny, refresh } = useApprovals({ user });
   refreshes.add(refresh);
   const [failure, setFailure] = useState("");
   const report = (reason: unknown) => setFailure(codeOf(reason));
@@ -73,10 +73,11 @@ function Run({ id, name }: { id: string; name: string }) {
 function Page({ id }: { id: string }) {
   const [shown, setShown] = useState(true);
   const [hasInbox, setInbox] = useState(true);
+  const [user, setUser] = useState("ada");
   return (
     <>
-      {hasInbox && <Inbox name="First" />}
-      {hasInbox && <Inbox name="Second" />}
+      {hasInbox && <Inbox name="First" user={user} />}
+      {hasInbox && <Inbox name="Second" user={user} />}
       <Agents />
       <Run id="no-run" name="Wrong" />
       {shown && <Run id={id} name="Run" />}
@@ -86,6 +87,9 @@ function Page({ id }: { id: string }) {
       </button>
       <button type="button" onClick={() => setInbox(!hasInbox)}>
         Switch inboxes
+      </button>
+      <button type="button" onClick={() => setUser("ben")}>
+        Next user
       </button>
       <button type="button" onClick={() => [...refreshes].map((refresh) => refresh())}>
         Refresh

@@ -15,7 +15,7 @@ const app = dramatis({
 /** The clocks of the server are half a minute lenient. */
 const LIFE_S = 3;
 
-export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
 
 export default {
   async fetch(request: Request, env: DramatisEnv, context: ExecutionContext): Promise<Response> {

@@ -334,5 +334,5 @@ const app = dramatis({
   ],
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
 export default app.handler;

@@ -12,8 +12,8 @@ import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { AGENTS_PATH, memoryPath, newPath } from "../../route.ts";
 import { navigate } from "../../router.ts";
-import { ConfirmedAction } from "../confirmed-action.tsx";
 import { ConversationItem } from "../conversation-item.tsx";
+import { DeleteAction } from "../delete-action.tsx";
 import { ErrorNote } from "../error-note.tsx";
 import { ExportLink } from "../export-link.tsx";
 import { type Fact, Facts } from "../facts.tsx";
@@ -110,7 +110,9 @@ function About({ agent }: { agent: AgentView }) {
   ];
   return (
     <section aria-label="About this agent" data-testid="agent-facts" className="space-y-3">
-      <p className="text-sm wrap-anywhere">{agentDescription(agent)}</p>
+      {("identity" in persona || agent.description !== undefined) && (
+        <p className="text-sm wrap-anywhere">{agentDescription(agent)}</p>
+      )}
       <Facts facts={facts} />
     </section>
   );
@@ -175,12 +177,11 @@ function DeleteAgent({ agentId, onDeleted }: { agentId: string; onDeleted: () =>
       <h2 id="delete-agent" className="text-sm font-semibold">
         Delete
       </h2>
-      <ConfirmedAction
-        texts={{ idle: "Delete agent", asking: "Delete it all for good?", working: "Deleting…" }}
-        className="text-danger"
-        testId="delete-agent"
+      <DeleteAction
+        kind="agent"
+        asking="Delete it all for good?"
         note="Deletes the agent, its memory, and the conversations without another agent. Its id is never used again. Export it first if you want to keep it."
-        onConfirm={async () => {
+        onDelete={async () => {
           await client.agents.delete(agentId);
           navigate(AGENTS_PATH);
           onDeleted();

@@ -1,8 +1,8 @@
 /** The setup of an agent: its instructions, its model, its tools and the settings of its memory. */
 import { useCallback } from "react";
 import type { AgentView } from "../../../../src/client/index.ts";
+import { callApi } from "../../api.ts";
 import { useResource } from "../../hooks/use-resource.ts";
-import { readLibraries } from "../../libraries.ts";
 import { type Fact, Facts } from "../facts.tsx";
 
 type OwnPersona = Extract<AgentView["persona"], { identity: unknown }>;
@@ -12,8 +12,8 @@ export function AgentSetup({ agent: { persona } }: { agent: AgentView }) {
     async (signal: AbortSignal) => {
       if ("identity" in persona) return persona;
       const { library, id, version } = persona;
-      const path = `/${library}/personas/${id}${version === undefined ? "" : `/versions/${version}`}`;
-      return (await readLibraries<{ definition: OwnPersona }>(path, signal)).definition;
+      const path = `libraries/${library}/personas/${id}${version === undefined ? "" : `/versions/${version}`}`;
+      return (await callApi<{ definition: OwnPersona }>(path, { signal })).definition;
     },
     [persona],
   );

@@ -23,7 +23,7 @@ interface EntryRowProps {
 export function EntryRow({ entry, conversationId, from, mark }: EntryRowProps) {
   const [open, setOpen] = useState(false);
   const { seq, type, time } = entry;
-  const isBad = /failed|refused|exceeded|interrupted/.test(type);
+  const isBad = /failed|refused|exceeded|interrupted|denied/.test(type);
   return (
     <li data-testid="entry" data-type={type}>
       <details
@@ -47,6 +47,7 @@ export function EntryRow({ entry, conversationId, from, mark }: EntryRowProps) {
         </summary>
         {open && (
           <div className="space-y-3 pb-3 sm:pl-15">
+            {type.startsWith("policy.") && <p className="wrap-anywhere">{entryPreview(entry)}</p>}
             <JsonView label="Entry" value={entry} />
             <Causes conversationId={conversationId} seq={seq} />
           </div>

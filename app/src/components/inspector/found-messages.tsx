@@ -4,6 +4,7 @@ import type { AgentSummary, FoundMessage } from "../../../../src/client/index.ts
 import { client } from "../../client.ts";
 import { messageOf, momentOf } from "../../format.ts";
 import { type PageOptions, usePages } from "../../hooks/use-pages.ts";
+import { plainSnippet } from "../../inspector/plain-snippet.ts";
 import { choiceOf, messageSearchOf } from "../../inspector/turn-filter.ts";
 import { nameAmong } from "../../names.ts";
 import { turnPath } from "../../route.ts";
@@ -23,7 +24,7 @@ export function FoundMessages({ search, agents }: FoundMessagesProps) {
     async ({ order: _order, ...page }: PageOptions) => {
       const { messages, ...rest } = await client.messages.search({
         ...page,
-        ...messageSearchOf(choiceOf(search)),
+        ...messageSearchOf(choiceOf(search), new Date()),
       });
       return { items: messages, ...rest };
     },
@@ -55,7 +56,7 @@ export function FoundMessages({ search, agents }: FoundMessagesProps) {
 }
 
 function Message({ message, agentName }: { message: FoundMessage; agentName: string }) {
-  const { conversationId, turnId, userId, role, time } = message;
+  const { conversationId, title = "Untitled conversation", turnId, userId, role, time } = message;
   const isAgent = role === "agent";
   return (
     <Link
@@ -63,14 +64,17 @@ function Message({ message, agentName }: { message: FoundMessage; agentName: str
       data-testid="found-message"
       className="block space-y-1 px-4 py-2.5 text-xs hover:bg-sunken"
     >
-      <span className="flex justify-between gap-4 text-muted">
-        <span className="min-w-0 truncate">
-          <span className="font-medium">{isAgent ? agentName : (userId ?? "Another agent")}</span>
-          {isAgent ? userId !== undefined && ` for ${userId}` : ` to ${agentName}`}
+      <span className="flex items-baseline justify-between gap-4">
+        <span data-testid="found-title" className="min-w-0 truncate text-sm font-medium">
+          {title}
         </span>
-        <time dateTime={time} className="shrink-0 tabular-nums">
+        <time dateTime={time} className="shrink-0 text-muted tabular-nums">
           {momentOf(time, new Date())}
         </time>
+      </span>
+      <span className="block truncate text-muted">
+        {isAgent ? agentName : (userId ?? "Another agent")}
+        {isAgent ? userId !== undefined && ` for ${userId}` : ` to ${agentName}`}
       </span>
       <span className="block text-sm wrap-anywhere">{markedText(message)}</span>
     </Link>
@@ -78,7 +82,8 @@ function Message({ message, agentName }: { message: FoundMessage; agentName: str
 }
 
 /** Returns the snippet with its found words marked. */
-function markedText({ snippet, marks }: FoundMessage): ReactNode[] {
+function markedText(message: FoundMessage): ReactNode[] {
+  const { snippet, marks } = plainSnippet(message);
   const parts: ReactNode[] = [];
   let at = 0;
   for (const [from = 0, to = 0] of marks) {

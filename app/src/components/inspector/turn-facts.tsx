@@ -1,12 +1,12 @@
-/** The facts of a turn above its views: message, status, times, tokens and cost. */
+/** The facts of a turn above its views: message, answer, status, person, times, tokens and cost. */
 import { type TurnView, textOf } from "../../../../src/client/index.ts";
 import { amountsText, durationText, momentOf, titleFrom } from "../../format.ts";
 import { turnPath } from "../../route.ts";
 import { Link } from "../link.tsx";
 import { TurnStatusBadge } from "./turn-status.tsx";
 
-/** Characters of the message. */
-const MAX_TEXT = 200;
+/** Characters of the message, and of the answer. */
+const [MAX_TEXT, MAX_ANSWER] = [200, 500];
 
 interface TurnFactsProps {
   turn: TurnView;
@@ -18,15 +18,15 @@ export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
   const { usage, cost, spent, latencyMs, createdAt, calls, versions = [] } = turn;
   const attempts = calls.reduce((sum, { outcome }) => sum + (outcome?.attempts ?? 0), 0);
   const { toolFailures = 0 } = turn.issues ?? {};
-  const retries = Math.max(0, attempts - calls.length);
   const facts: [label: string, value: string][] = [
     ["Agent", nameOf(turn.agentId)],
+    ["Started by", starterOf(turn, nameOf)],
     ["Began", momentOf(createdAt, new Date())],
     ["Duration", latencyMs === null ? (turn.phase ?? "working") : durationText(latencyMs)],
     ["Tokens in", usage === null ? "not counted" : usage.inputTokens.toLocaleString()],
     ["Tokens out", usage === null ? "not counted" : usage.outputTokens.toLocaleString()],
     ["Cost", cost === null ? "no prices" : amountsText({ usd: cost }) || "$0"],
-    ["Model calls", `${spent.modelCalls}${retries > 0 ? `, ${retries} retried` : ""}`],
+    ["Model calls", `${calls.length}${attempts > calls.length ? `, ${attempts} attempts` : ""}`],
     ["Tool calls", `${spent.toolCalls}${toolFailures > 0 ? `, ${toolFailures} failed` : ""}`],
   ];
   return (
@@ -37,7 +37,12 @@ export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
         </h2>
         <TurnStatusBadge status={turn.status} errorCode={turn.error?.code} issues={turn.issues} />
       </div>
-      <dl className="grid grid-cols-3 gap-x-4 gap-y-2 sm:grid-cols-4 lg:grid-cols-8">
+      {turn.answer && (
+        <p data-testid="turn-answer" className="line-clamp-3 text-sm text-muted wrap-anywhere">
+          {titleFrom(textOf(turn.answer), MAX_ANSWER)}
+        </p>
+      )}
+      <dl className="grid grid-cols-3 gap-x-4 gap-y-2 lg:grid-cols-9">
         {facts.map(([label, value]) => (
           <div key={label} className="min-w-0">
             <dt className="text-xs text-muted">{label}</dt>
@@ -68,4 +73,10 @@ export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
       )}
     </section>
   );
+}
+
+/** Returns the person, the agent or the run that started a turn. */
+function starterOf({ caller }: TurnView, nameOf: TurnFactsProps["nameOf"]): string {
+  if (caller.type === "user") return caller.userId;
+  return caller.type === "agent" ? nameOf(caller.agentId) : `the run ${caller.runId}`;
 }

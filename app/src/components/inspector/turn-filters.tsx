@@ -1,5 +1,5 @@
 /** The filters of the list of turns. Choices apply at once, and texts with Enter or when the field loses the focus. */
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, type ReactNode, useId, useState } from "react";
 import type { AgentSummary } from "../../../../src/client/index.ts";
 import { agentName } from "../../format.ts";
 import { choiceOf, lastNight, NO_FILTER, searchOf, type TurnChoice } from "../../inspector/turn-filter.ts";
@@ -19,10 +19,27 @@ const STATUSES = [
   ["completed", "Completed"],
 ] as const;
 
+/** Filters that are hidden on small screens until one of them applies. */
+const OTHERS = ["agent", "tool", "user", "since", "until"] as const;
+
 const ROLES = [
   ["", "All"],
   ["agent", "From agents"],
   ["user", "From people"],
+] as const;
+
+/** Returns a label that is shorter on small screens. */
+const last = (time: string) => (
+  <>
+    <span className="max-sm:sr-only">Last </span>
+    {time}
+  </>
+);
+
+const TIMES = [
+  ["", "Any time"],
+  ["24h", last("24 hours")],
+  ["7d", last("7 days")],
 ] as const;
 
 interface TurnFiltersProps {
@@ -36,7 +53,7 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
   const value = choiceOf(search);
   const [draft, setDraft] = useState(value);
   const [applied, setApplied] = useState(search);
-  const [isOpen, setIsOpen] = useState(search !== "" && !/^\?(status|issues|text)=[^&]+$/.test(search));
+  const [isOpen, setIsOpen] = useState(OTHERS.some((name) => value[name] !== ""));
   const others = useId();
   const isSearch = value.text !== "";
   // The address may change by a link, and by the buttons of the browser.
@@ -54,15 +71,16 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
   const text = (
     name: keyof TurnChoice,
     label: string,
-    more: { type?: string; placeholder?: string } = {},
+    placeholder: string,
+    more: Partial<TurnChoice> = {},
   ) => (
     <Field label={label}>
       {(control) => (
         <input
           {...control}
-          {...more}
+          placeholder={placeholder}
           value={draft[name]}
-          onChange={({ target }) => setDraft({ ...draft, [name]: target.value })}
+          onChange={({ target }) => setDraft({ ...draft, ...more, [name]: target.value })}
           onBlur={() => apply(draft)}
           autoComplete="off"
           autoCapitalize="off"
@@ -83,6 +101,21 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
             value={isSearch ? value.role : value.status}
             onChoose={(name) => apply({ ...draft, [isSearch ? "role" : "status"]: name })}
           />
+          <Choices
+            label="Time"
+            choices={TIMES}
+            value={value.since + value.until === "" ? value.last : undefined}
+            onChoose={(last) => apply({ ...draft, last, since: "", until: "" })}
+          />
+          <button
+            type="button"
+            aria-expanded={isOpen}
+            aria-controls={others}
+            onClick={() => setIsOpen(!isOpen)}
+            className={`${BUTTON} lg:hidden`}
+          >
+            More filters
+          </button>
           {!isSearch && (
             <>
               <button
@@ -98,15 +131,6 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
               </button>
             </>
           )}
-          <button
-            type="button"
-            aria-expanded={isOpen}
-            aria-controls={others}
-            onClick={() => setIsOpen(!isOpen)}
-            className={`${BUTTON} lg:hidden`}
-          >
-            More filters
-          </button>
           {searchOf(value) !== "" && (
             <button
               type="button"
@@ -119,9 +143,9 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
         </div>
         <div
           id={others}
-          className={`grid gap-2 sm:grid-cols-2 lg:grid-cols-6 ${isOpen ? "" : isSearch ? "max-lg:*:not-first:hidden" : "max-lg:hidden"}`}
+          className={`grid grid-cols-2 gap-2 lg:grid-cols-6 ${isOpen ? "" : isSearch ? "max-lg:*:not-first:hidden" : "max-lg:hidden"}`}
         >
-          {text("text", "Text", { placeholder: "Words of messages" })}
+          {text("text", "Text", "Words of messages")}
           <Field label="Agent">
             {(control) => (
               <select
@@ -139,10 +163,10 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
               </select>
             )}
           </Field>
-          {!isSearch && text("tool", "Tool", { placeholder: "library/tool" })}
-          {text("user", "User", { placeholder: "All" })}
-          {text("since", "From", { type: "datetime-local" })}
-          {text("until", "Until", { type: "datetime-local" })}
+          {!isSearch && text("tool", "Tool", "library/tool")}
+          {text("user", "User", "All")}
+          {text("since", "From", "2026-05", { last: "" })}
+          {text("until", "Until", "2026-05-03", { last: "" })}
         </div>
         <button type="submit" className="sr-only focus:not-sr-only focus:text-sm focus:text-accent">
           Apply filters
@@ -154,8 +178,9 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
 
 interface ChoicesProps {
   label: string;
-  choices: readonly (readonly [name: string, label: string])[];
-  value: string;
+  choices: readonly (readonly [name: string, label: ReactNode])[];
+  /** `undefined`: none of the choices. */
+  value: string | undefined;
   onChoose: (name: string) => void;
 }
 

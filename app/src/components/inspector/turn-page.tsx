@@ -7,20 +7,24 @@
  * INSPECT-3  A failed turn shows its error above each view, and its newest incidents above the waterfall.
  */
 import { useCallback, useEffect } from "react";
-import { type AgentSummary, DramatisClientError, type TurnView } from "../../../../src/client/index.ts";
+import {
+  type AgentSummary,
+  DramatisClientError,
+  type TurnView,
+  textOf,
+} from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
 import { ConversationId } from "../../conversation-id.ts";
-import { messageOf } from "../../format.ts";
+import { messageOf, titleFrom } from "../../format.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { nameAmong } from "../../names.ts";
 import { conversationPath, type TurnView as ViewName } from "../../route.ts";
 import { ErrorNote } from "../error-note.tsx";
-import { Link } from "../link.tsx";
 import { Loading } from "../loading.tsx";
 import { MissingPage } from "../missing-page.tsx";
 import { PageBody } from "../page-body.tsx";
-import { PageHeader } from "../page-header.tsx";
+import { HeaderLink, PageHeader } from "../page-header.tsx";
 import { FailureCard } from "./failure-card.tsx";
 import { IncidentsView } from "./incidents-view.tsx";
 import { JournalView } from "./journal-view.tsx";
@@ -46,9 +50,10 @@ interface TurnPageProps {
 }
 
 export function TurnPage({ id, turnId, view, call, agents, onMenu }: TurnPageProps) {
-  usePageTitle("Turn");
   const load = useCallback((signal: AbortSignal) => client.turns.get(id, turnId, { signal }), [id, turnId]);
   const { value: turn, error, reload } = useResource(load);
+  const question = turn === undefined ? "" : titleFrom(textOf(turn.input));
+  usePageTitle(question === "" ? "Turn" : `Turn: ${question}`);
   const isActive = turn?.status === "active";
   useEffect(() => {
     if (!isActive) return;
@@ -62,13 +67,9 @@ export function TurnPage({ id, turnId, view, call, agents, onMenu }: TurnPagePro
   return (
     <ConversationId value={id}>
       <PageHeader title="Turn" subtitle={turn && `${nameOf(turn.agentId)} · ${turn.id}`} onMenu={onMenu}>
-        <Link
-          to={conversationPath(id, turnId)}
-          data-testid="open-conversation"
-          className="shrink-0 rounded-lg border border-line bg-surface px-3 py-1.5 text-sm hover:border-accent"
-        >
+        <HeaderLink to={conversationPath(id, turnId)} data-testid="open-conversation">
           Conversation
-        </Link>
+        </HeaderLink>
       </PageHeader>
       <PageBody isWide>
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}

@@ -11,6 +11,7 @@ const MAX_TOOLS = 3;
 
 export function TurnRow({ turn, agentName }: { turn: TurnRecord; agentName: string }) {
   const { id, conversationId, errorCode, issues, createdAt, completedAt, tools, usage, cost, userId } = turn;
+  const { replacedBy } = turn;
   const text = titleFrom(turn.messages[0]?.text ?? "", MAX_TEXT);
   const took = completedAt === null ? undefined : Date.parse(completedAt) - Date.parse(createdAt);
   const tokens = usage === null ? undefined : usage.inputTokens + usage.outputTokens;
@@ -43,6 +44,7 @@ export function TurnRow({ turn, agentName }: { turn: TurnRecord; agentName: stri
                 {count(issues.toolFailures, "tool call failed", "tool calls failed")}
               </span>
             )}
+            {replacedBy !== undefined && <span>replaced</span>}
             {errorCode !== undefined && <span className="font-mono text-danger">{errorCode}</span>}
           </span>
         </span>

@@ -11,11 +11,10 @@ import { nameAmong } from "../../names.ts";
 import { DEAD_LETTERS_PATH, TURNS_PATH } from "../../route.ts";
 import { navigate } from "../../router.ts";
 import { ErrorNote } from "../error-note.tsx";
-import { Link } from "../link.tsx";
 import { LoadMore } from "../load-more.tsx";
 import { Loading } from "../loading.tsx";
 import { PageBody } from "../page-body.tsx";
-import { PageHeader } from "../page-header.tsx";
+import { HeaderLink, PageHeader } from "../page-header.tsx";
 import { FoundMessages } from "./found-messages.tsx";
 import { TurnFilters } from "./turn-filters.tsx";
 import { TurnRow } from "./turn-row.tsx";
@@ -37,15 +36,11 @@ export function TurnsPage({ agents, search, onMenu }: TurnsPageProps) {
   const isOperator = useHasRole("operator");
   return (
     <>
-      <PageHeader title={title} subtitle="Of all conversations that you may read" onMenu={onMenu}>
+      <PageHeader title={title} subtitle="All conversations that you may read" onMenu={onMenu}>
         {isOperator && (
-          <Link
-            to={DEAD_LETTERS_PATH}
-            data-testid="dead-letters"
-            className="shrink-0 rounded-lg border border-line bg-surface px-3 py-1.5 text-sm hover:border-accent"
-          >
+          <HeaderLink to={DEAD_LETTERS_PATH} data-testid="dead-letters">
             Dead letters
-          </Link>
+          </HeaderLink>
         )}
       </PageHeader>
       <PageBody isWide>
@@ -67,7 +62,10 @@ export function TurnsPage({ agents, search, onMenu }: TurnsPageProps) {
 function TurnList({ search, agents }: Pick<TurnsPageProps, "search" | "agents">) {
   const load = useCallback(
     async (page: PageOptions) => {
-      const { turns, ...rest } = await client.turns.list({ ...page, ...filterOf(choiceOf(search)) });
+      const { turns, ...rest } = await client.turns.list({
+        ...page,
+        ...filterOf(choiceOf(search), new Date()),
+      });
       return { items: turns, ...rest };
     },
     [search],
