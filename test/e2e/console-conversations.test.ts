@@ -278,6 +278,15 @@ describe.runIf(hasChromium)(
         }
       });
 
+      it("I9 a conversation that does not load yet has a heading", async () => {
+        const { id } = await world.client.conversations.create({ agentId: "clerk" });
+        const page = await visit("/");
+        await page.routeWebSocket("**/agents/conversation/**", () => undefined);
+        await page.goto(new URL(`/c/${id}`, page.url()).href);
+        await page.getByRole("heading", { name: "Conversation", exact: true }).waitFor();
+        expect(await violations(page)).toEqual([]);
+      });
+
       it("I9 an error wraps, leaves the composer on the screen, and can be hidden, at 390 px", async () => {
         const { id } = await world.client.conversations.create({ agentId: "clerk" });
         const page = await visit(`/c/${id}`, { viewport: { width: 390, height: 700 } });

@@ -216,6 +216,8 @@ describe.runIf(hasChromium)(`work on code in the console (${hasChromium ? "Chrom
     await author.getByRole("button", { name: "Create project" }).click();
     const cli = author.locator("[data-testid=repository][data-repo=cli]");
     await cli.getByText("trunk").waitFor();
+    // Later content would move the button away from the click.
+    await cli.getByText("The repository is empty.").waitFor();
     await cli.getByTestId("delete-repository").click();
     await author.getByRole("button", { name: "Delete cli for good?" }).click();
     await cli.waitFor({ state: "detached" });

@@ -67,8 +67,6 @@ export interface RequestRecord {
 /** The end of an exchange with the provider: complete, or aborted by either side. */
 export interface CloseRecord {
   reply: number;
-  /** Milliseconds since the epoch. */
-  at: number;
 }
 
 export interface RunRecord {

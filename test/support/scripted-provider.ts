@@ -150,7 +150,7 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
   const play = playOf(script.key);
   const attempt = play.requests.count((before) => before.reply === reply);
   play.requests.add({ reply, attempt, body });
-  void request.closed.then(() => play.closes.add({ reply, at: Date.now() }));
+  void request.closed.then(() => play.closes.add({ reply }));
   const isFinal = body.tools === undefined || body.tool_choice === "none";
   const chosen = (isFinal ? script.final : undefined) ?? script.replies[reply] ?? script.replies.at(-1);
   const attempts = chosen === undefined ? [] : "attempts" in chosen ? chosen.attempts : [chosen];
