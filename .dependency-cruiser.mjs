@@ -11,7 +11,7 @@ export const LAYERS = [
   ["adapters"],
   ["memory"],
   ["attachments", "d1"],
-  ["git"],
+  ["git", "mcp"],
   ["artifacts"],
   ["agents/base"],
   ["agents/executor"],
@@ -106,6 +106,7 @@ const DOES_IO = [
   `${TRIGGER}/(?:inbound/hook|effects|runtime|store|trigger)`,
   "memory/session/(?:session-store|session-table|event-store|long-text)",
   "http",
+  "mcp/(?:connections|requests|mcp-tools)",
   "git/(?:git-repository|git-files|object-database|stored-packs|projects|declared-projects)",
   "artifacts/(?:artifacts|vectors)",
 ];

@@ -51,6 +51,8 @@ const workers = (name: string, files: Files) => ({
         bindings: {
           PROVIDER_URL: inject<string>("providerUrl"),
           PROVIDER_CONTROL_URL: inject<string>("providerControlUrl"),
+          MCP_URL: inject<string>("mcpUrl"),
+          MCP_TOKEN: "the-secret-of-the-desk",
         },
       },
     })),

@@ -40,6 +40,7 @@ import { D1Definitions } from "./d1/d1-definitions.ts";
 import { D1Directory } from "./d1/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
+import { D1McpLists } from "./d1/mcp-lists.ts";
 import { listsMoveOf } from "./d1/move-lists.ts";
 import { D1OwnedRows } from "./d1/owned-rows.ts";
 import { D1Repositories } from "./d1/repositories.ts";
@@ -65,6 +66,10 @@ import { resolveChain } from "./library/registry/resolve.ts";
 import { resolveUpkeep } from "./library/registry/upkeep.ts";
 import { allowedHosts } from "./library/tasks/host-rules.ts";
 import { checkedRunInput } from "./library/workflows/run-input.ts";
+import { McpConnections } from "./mcp/connections.ts";
+import { McpTools } from "./mcp/mcp-tools.ts";
+import type { McpList } from "./mcp/pins.ts";
+import { mcpServersOf } from "./mcp/servers.ts";
 import { IndexPool } from "./memory/corpus/index/pool.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { DramatisEnv, DramatisOptions } from "./options.ts";
@@ -117,13 +122,26 @@ export function dramatis(options: DramatisOptions) {
   reportUndeclared(agents, inCode);
   reportTemplates(agents, inCode);
   reportPolicy(policy, inCode);
-  const registry = ({ DB }: DramatisEnv, tenant: string) =>
-    DB === undefined
-      ? new Registry(code)
-      : new Registry(code, {
-          deployed: new D1Definitions(DB, CODE_TENANT),
-          authored: new D1Definitions(DB, tenant),
-        });
+  const mcp = {
+    servers: mcpServersOf(options.mcpServers),
+    connections: new McpConnections(systemClock),
+    pauses: new Map<string, number>(),
+    clock: systemClock,
+  };
+  const mcpTools = (env: DramatisEnv) =>
+    new McpTools({
+      ...mcp,
+      lists: env.DB === undefined ? null : new D1McpLists<McpList>(env.DB, systemClock),
+      variable: (name) => Reflect.get(env, name),
+    });
+  const registry = (env: DramatisEnv, tenant: string) => {
+    const { DB } = env;
+    const stores = DB && {
+      deployed: new D1Definitions(DB, CODE_TENANT),
+      authored: new D1Definitions(DB, tenant),
+    };
+    return new Registry(code, stores, mcpTools(env).source(tenant));
+  };
 
   const directory = withDatabases<Directory>((databases) => new D1Directory(databases));
   const deadLetters = withDatabases<DeadLetterDirectory>((databases) => new D1DeadLetters(databases));
@@ -222,6 +240,7 @@ export function dramatis(options: DramatisOptions) {
       projects: () =>
         required(projects(env), "Projects need the D1 binding `DB` and the R2 binding `BUCKET`"),
       artifacts: () => requiredArtifacts(env),
+      mcpServers: () => mcpTools(env),
       libraries: (tenant) => libraries(env, tenant),
       ...defined({ signIn }),
       model: () => (defaultProfile(env).provider === "offline" ? "offline" : undefined),
@@ -329,6 +348,7 @@ export function dramatis(options: DramatisOptions) {
       attachments: attachments(env),
       maxAttachmentBytes: limits.attachmentBytes,
       artifacts: () => requiredArtifacts(env),
+      mcp: (call, server, context) => mcpTools(env).call(call, server, context),
       mayReach: mayReach(env),
       models: {
         gateway: gateway(env),

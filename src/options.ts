@@ -15,6 +15,7 @@ import type { Limits } from "./http/base/http-limits.ts";
 import type { McpOptions } from "./http/mcp/options.ts";
 import type { Library } from "./library/define/define.ts";
 import type { AgentInCode, Workflow } from "./library/tasks/built.ts";
+import type { McpServerOptions } from "./mcp/servers.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";
@@ -179,6 +180,13 @@ export interface DramatisOptions {
   cors?: CorsOptions;
   /** The server at `/mcp`. */
   mcp?: McpOptions;
+  /**
+   * MCP servers with tools for agents, by their ids. A persona names their tools as `mcp:server/tool`, or `mcp:server/*` for all. The first
+   * list of a server is accepted. Later changes wait for an operator.
+   *
+   * @example mcpServers: { github: { url: "https://mcp.example.com", headers: { authorization: { secret: "GITHUB_TOKEN", prefix: "Bearer " } } } }
+   */
+  mcpServers?: Readonly<Record<string, McpServerOptions>>;
   console?: {
     /**
      * Signs the readers of the console in with your own login. By default they paste a token, if the server needs one.

@@ -5,6 +5,7 @@ import { readResultTool } from "./attachments/large-result.ts";
 import type { MissingPart } from "./http/base/context.ts";
 import { builtIn } from "./library/built-in/built-in.ts";
 import type { Library } from "./library/define/define.ts";
+import { mcpReference } from "./library/definitions/mcp-reference.ts";
 import { parseReference } from "./library/definitions/reference.ts";
 import type { DeployedCode } from "./library/registry/deployed-code.ts";
 import { parsePersonaSource } from "./library/registry/resolve.ts";
@@ -168,7 +169,7 @@ export function reportPolicy(policy: readonly PolicyRule[], libraries: readonly 
   const names = [...new Set([...known, readResultTool.name])];
   for (const { id, tools = [] } of policy) {
     for (const name of tools) {
-      if (name.endsWith("*") || names.includes(name)) continue;
+      if (name.endsWith("*") || name.startsWith("mcp__") || names.includes(name)) continue;
       console.warn(
         `The rule "${id}" of the policy names the tool "${name}", which no library in code has. The tools are: ${listIds(name, names)}. The rule does not apply unless the tool was made by API, or comes from a client.`,
       );
@@ -217,6 +218,7 @@ function knownTools(persona: FirstAgent["persona"], libraries: readonly Library[
   const definition = isInline ? source : held?.definition;
   if (definition === undefined || version !== undefined) return { known: [], isComplete: false };
   const found = (definition.tools?.toolIds ?? []).map((reference) => {
+    if (mcpReference(reference) !== undefined) return undefined;
     const tool = parseReference(reference, home);
     const library = libraries.find((one) => one.id === tool.library);
     const known = library?.tools.find(({ id }) => id === tool.id);

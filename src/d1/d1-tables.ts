@@ -320,4 +320,16 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    name: "0009_mcp_servers",
+    statements: [
+      `CREATE TABLE mcp_servers (
+        tenant TEXT NOT NULL,
+        server TEXT NOT NULL,
+        rev INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (tenant, server)
+      ) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

@@ -24,6 +24,7 @@ import { gitRoutes } from "./routes/git.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
 import { listRoutes } from "./routes/lists.ts";
+import { mcpServerRoutes } from "./routes/mcp-servers.ts";
 import { meRoutes } from "./routes/me.ts";
 import { memoryRoutes } from "./routes/memories.ts";
 import { participantRoutes } from "./routes/participants.ts";
@@ -44,6 +45,7 @@ export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...agentRoutes,
   ...memoryRoutes,
   ...libraryRoutes,
+  ...mcpServerRoutes,
   ...projectRoutes,
   ...gitRoutes,
   ...artifactRoutes,

@@ -69,6 +69,7 @@ export interface Persona {
     artifacts: true | string[];
   };
   tools?: {
+    /** References, also `mcp:server/tool` and `mcp:server/*`. */
     toolIds?: DefinitionReference[];
     constraints?: {
       /** Model replies per turn before the agent must answer; 16 when absent. */
@@ -209,6 +210,8 @@ export type PinnedTool = Pin & {
 export interface VersionChain {
   persona: Pin & { definition: Persona };
   tools: PinnedTool[];
+  /** Tools of MCP servers that could not be used when the conversation began, by their names, with the reasons. */
+  withheld?: Record<string, string>;
   modelProfile: Pin & { definition: ModelProfile };
   /** The models that answer when the first cannot, in order. */
   fallbacks?: (Pin & { definition: ModelProfile })[];

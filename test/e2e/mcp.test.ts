@@ -1,4 +1,4 @@
-/** MCP on a real server: the conformance suite in both of its released lines, and `kill -9`. */
+/** MCP on a real server, and the client: the conformance suite in both of its released lines, and `kill -9`. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,16 +22,20 @@ let server: Server;
 const start = (directory: string, port = 0) =>
   serve(bundle, join(folder, directory), { port, variables: { DRAMATIS_LOCAL: "1" } });
 
-/** Runs a line of the suite. Returns its exit code, and its summary for the message of a failure. */
+/** Runs a line of the suite on the server. Returns its exit code, and its summary for the message of a failure. */
 function run(line: string, ...args: string[]): Promise<{ code: unknown; summary: string }> {
-  const suite = createRequire(import.meta.url).resolve(`${line}/dist/index.js`);
-  const url = `http://localhost:${server.port}/mcp`;
-  const all = [suite, "server", "--url", url, "--output-dir", join(folder, "results"), ...args];
+  return suite(line, "server", "--url", `http://localhost:${server.port}/mcp`, ...args);
+}
+
+function suite(line: string, ...args: string[]): Promise<{ code: unknown; summary: string }> {
+  const program = createRequire(import.meta.url).resolve(`${line}/dist/index.js`);
+  const all = [program, ...args, "--output-dir", join(folder, "results")];
   return new Promise((resolve) => {
-    execFile(process.execPath, all, { cwd: folder, maxBuffer: 1 << 26 }, (error, stdout) => {
+    execFile(process.execPath, all, { cwd: folder, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+      const text = stdout + stderr;
       resolve({
         code: error === null ? 0 : error.code,
-        summary: stdout.slice(stdout.indexOf("=== SUMMARY")),
+        summary: text.slice(text.search(/=== SUMMARY|Test Results:/)),
       });
     });
   });
@@ -60,6 +64,27 @@ describe("I10 the conformance suite of MCP has no unexpected failure", () => {
     const { code, summary } = await run(line, ...args);
     expect(code, summary).toBe(0);
     expect(summary).toMatch(/Total: [1-9]\d* passed/);
+  });
+});
+
+/** The scenarios of clients without a browser. */
+const CLIENT = ["initialize", "tools_call", "sse-retry", "auth/client-credentials-basic"];
+/** Scenarios of the newest revision. */
+const NEWEST = [
+  ...["request-metadata", "http-standard-headers", "http-custom-headers", "http-invalid-tool-headers"],
+  "json-schema-ref-no-deref",
+];
+
+describe("I11 MCPCON-1 MCPTOOL-5 the client passes the scenarios of the conformance suite", () => {
+  const program = join(import.meta.dirname, "../support/mcp-client-main.ts");
+  const command = `"${process.execPath}" --experimental-transform-types --disable-warning=ExperimentalWarning "${program}"`;
+  it.each([
+    ...CLIENT.map((scenario) => [scenario, "@modelcontextprotocol/conformance"]),
+    ...[...CLIENT, ...NEWEST].map((scenario) => [scenario, "mcp-conformance-next"]),
+  ])("I11 %s of %s", async (scenario, line) => {
+    const { code, summary } = await suite(line, "client", "--command", command, "--scenario", scenario);
+    expect(code, summary).toBe(0);
+    expect(summary).toMatch(/Passed: [1-9]\d*\/\d+, 0 failed/);
   });
 });
 

@@ -1,17 +1,24 @@
-/** Runs the scripted provider for the tests on workerd, which reach it over loopback. */
+/** Runs the scripted provider and MCP servers for the tests on workerd, which reach them over loopback. */
 import type { TestProject } from "vitest/node";
+import { startMcpServers } from "./mcp-server.ts";
 import { startScriptedProvider } from "./scripted-provider.ts";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const provider = await startScriptedProvider();
   project.provide("providerUrl", provider.baseUrl);
   project.provide("providerControlUrl", provider.controlUrl);
-  return () => provider.close();
+  const mcp = await startMcpServers();
+  project.provide("mcpUrl", mcp.url);
+  return async () => {
+    await provider.close();
+    await mcp.close();
+  };
 }
 
 declare module "vitest" {
   interface ProvidedContext {
     providerUrl: string;
     providerControlUrl: string;
+    mcpUrl: string;
   }
 }

@@ -17,6 +17,9 @@ declare namespace Cloudflare {
     PROVIDER_URL: string;
     /** The address of the scripted provider's own side for tests and tools. */
     PROVIDER_CONTROL_URL: string;
+    /** The address of the MCP servers. */
+    MCP_URL: string;
+    MCP_TOKEN: string;
   }
   interface GlobalProps {
     mainModule: typeof import("./worker.ts");

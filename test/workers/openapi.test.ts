@@ -6,6 +6,7 @@ import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OPERATIONS } from "../../src/http/operations.ts";
+import type { McpServerView } from "../../src/protocol/mcp-servers.ts";
 import { PROJECTIONS } from "../../src/protocol/projection-schemas.ts";
 import type { WorkspaceApi } from "../../src/protocol/workspace.ts";
 import { AUTHOR, seededRepository } from "../support/seeded-repository.ts";
@@ -514,6 +515,18 @@ describe("API-1 answers fit the document", () => {
     await ask("getLibrary", "/api/libraries/described");
     await ask("getLibrary", "/api/libraries/test");
     await ask("getLibrary", "/api/libraries/absent");
+  });
+
+  test("of MCP servers", async () => {
+    const { servers } = (await ask("listMcpServers", "/api/mcp-servers")) as { servers: McpServerView[] };
+    const hash = servers.find(({ id }) => id === "steady")?.tools[0]?.accepted?.hash;
+    const path = "/api/mcp-servers/steady/consent";
+    await ask("acceptMcpTools", path, body({ tools: [{ id: "echo", hash }] }));
+    await ask("acceptMcpTools", path, body({ tools: [{ id: "echo", hash: "other" }] }));
+    await ask("acceptMcpTools", path, body({ tools: [{ id: "none", hash: "other" }] }));
+    await ask("acceptMcpTools", path, body({ tools: [] }));
+    await ask("acceptMcpTools", path, body({ tools: [{ id: "echo", hash: "other" }] }), MEMBER);
+    await ask("listMcpServers", "/api/mcp-servers", {}, MEMBER);
   });
 
   test("of projects", async () => {

@@ -130,6 +130,8 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getWorkflow: TENANTS,
   listWorkflowVersions: TENANTS,
   getWorkflowVersion: TENANTS,
+  listMcpServers: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
+  acceptMcpTools: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   createProject: AUTHORS,
   listProjects: same(MAY),
   getProject: TENANTS,
@@ -270,6 +272,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   createPrompt: () => DEFINITIONS.prompts,
   createTask: () => DEFINITIONS.tasks,
   createWorkflow: () => DEFINITIONS.workflows,
+  acceptMcpTools: () => ({ tools: [{ id: "none", hash: "none" }] }),
   createProject: ({ project }) => ({ id: project }),
   createRepository: () => ({ id: "further" }),
   writeFiles: () => ({ files: { "README.md": "Let me in." } }),
@@ -510,6 +513,7 @@ function pathOf(path: string, ids: Ids): string {
     )
     .replace(":operationId", operation)
     .replace(":attachmentId", attachment)
+    .replace(":server", "steady")
     .replace(":memoryId", ids.memory)
     .replace(":eventId", ids.message)
     .replace(":type/:participantId", "user/ada")

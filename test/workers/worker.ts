@@ -103,6 +103,7 @@ const app = dramatis({
   policy: [
     { id: "no-release", projects: ["policed"], paths: ["release/**"], then: "deny", reason: "Ask Ada." },
     { id: "no-example", projects: ["policed"], hosts: ["*.example.com"], then: "deny" },
+    { id: "no-mcp-write", projects: ["policed"], tools: ["mcp__desk__write"], then: "deny" },
     { id: "no-march", projects: ["policed"], tools: ["march"], then: "deny" },
     { id: "ask-tainted", projects: ["policed"], effects: ["once"], tainted: true, then: "ask" },
   ],
@@ -114,6 +115,22 @@ const app = dramatis({
   titles: ({ projectId }) => {
     if (projectId === "broken") throw new Error("The policy is broken.");
     return projectId === "titled" ? "message" : "none";
+  },
+  mcpServers: {
+    desk: {
+      url: `${environment.MCP_URL}/desk`,
+      headers: { authorization: { secret: "MCP_TOKEN", prefix: "Bearer " } },
+    },
+    careful: {
+      url: `${environment.MCP_URL}/careful`,
+      effect: "once",
+      allow: ["read", "write"],
+      timeoutMs: 2_000,
+    },
+    session: { url: `${environment.MCP_URL}/session` },
+    steady: { url: `${environment.MCP_URL}/steady` },
+    raw: { url: `${environment.MCP_URL}/raw` },
+    keyless: { url: `${environment.MCP_URL}/keyless`, headers: { "x-key": { secret: "MCP_ABSENT" } } },
   },
   mcp: { tools: ["test/double", "test/transfer", "test/charge", "absent/tool", "mcp-flows/twice"] },
   // Tests send any number of requests. Tests of limits have their own applications.

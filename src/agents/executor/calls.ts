@@ -1,5 +1,6 @@
 /** Validates the calls of a batch. An invalid call gets its own error result and does not stop the others. */
 import { z } from "zod";
+import { toolLibrarySchema } from "../../library/definitions/mcp-reference.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_TIMEOUT_MS } from "../../library/tools/tool-schema.ts";
 import { type ExecutorReport, MAX_OUTPUT_BYTES, type ToolInvocation } from "../../protocol/executor-api.ts";
@@ -55,7 +56,7 @@ const invocationSchema = z.object({
   operationId: identifier,
   attempt: z.int().min(1),
   toolCallId: z.string(),
-  tool: z.object({ library: definitionIdSchema, id: definitionIdSchema, version: z.int().min(0) }),
+  tool: z.object({ library: toolLibrarySchema, id: definitionIdSchema, version: z.int().min(0) }),
   task: z.exactOptional(z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned")),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   allowance: z.exactOptional(

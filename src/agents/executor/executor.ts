@@ -20,6 +20,7 @@ import { readCalls } from "./calls.ts";
 import { deliverResult } from "./deliver.ts";
 import { memoryFor } from "./memory.ts";
 import { runCalls } from "./run-calls.ts";
+import type { ToolPorts } from "./run-tool.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { storedResults } from "./stored-results.ts";
 import { callerToolState } from "./tool-state.ts";
@@ -31,7 +32,8 @@ const ASK_AGAIN_MS = 1_000;
 /** The application's parts for its executor. */
 export interface ExecutorApplication
   extends Pick<Application, "attachments" | "maxAttachmentBytes">,
-    Pick<ActionPorts, "mayReach" | "models" | "vectors"> {
+    Pick<ActionPorts, "mayReach" | "models" | "vectors">,
+    Pick<ToolPorts, "mcp"> {
   tools: ToolCodes;
   clock: Clock;
   /** Throws `UNAVAILABLE` if a binding is missing. */

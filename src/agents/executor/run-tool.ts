@@ -17,6 +17,7 @@ import {
   viewOfResult,
 } from "../../attachments/large-result.ts";
 import type { Tool, ToolContext } from "../../library/define/define.ts";
+import { mcpServerOf } from "../../library/definitions/mcp-reference.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
@@ -66,6 +67,8 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
   /** Stores results that are too large for a turn. */
   results: StoredResults;
+  /** Calls a tool of an MCP server. Without it, the Executor has no servers. */
+  mcp?(call: ToolInvocation, server: string, context: ToolContext): Promise<Json>;
   /** The address of the Worker, if it is known. */
   baseUrl: string | undefined;
 }
@@ -219,6 +222,11 @@ function codeOf(
       effect: "pure",
       execute: async () => ports.results.read(call, pageRequest(call.input)),
     };
+  const server = mcpServerOf(library);
+  if (server !== undefined && ports.mcp !== undefined) {
+    const { mcp } = ports;
+    return { execute: (_, context) => mcp(call, server, context) };
+  }
   if (task !== undefined && record !== undefined)
     return { execute: (input, context) => runTask(task, input as Json, { context, ports, record }) };
   const code = ports.tools.toolCode(library, id);

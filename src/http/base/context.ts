@@ -9,6 +9,7 @@ import type { ListsMove } from "../../d1/move-lists.ts";
 import type { TriggerDirectory } from "../../d1/triggers.ts";
 import type { Projects } from "../../git/projects.ts";
 import type { LibraryPorts } from "../../library/authoring/authoring.ts";
+import type { McpTools } from "../../mcp/mcp-tools.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";
@@ -27,6 +28,7 @@ export interface RequestPorts {
   attachments(): AttachmentStore;
   projects(): Projects;
   artifacts(): Artifacts;
+  mcpServers(): McpTools;
   libraries(tenant: string): LibraryPorts;
   missing(): MissingPart[];
   /** `offline` if no language model is connected. */

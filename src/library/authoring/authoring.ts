@@ -33,6 +33,7 @@ import { isPlainUrl } from "../../shared/text.ts";
 import { issuesText } from "../../shared/validation.ts";
 import { strictest } from "../definitions/effects.ts";
 import { inputSchemaIssues } from "../definitions/input-schema.ts";
+import { mcpReference } from "../definitions/mcp-reference.ts";
 import { isWrongReference } from "../definitions/placed.ts";
 import { type DefinitionKey, formatReference, parseReference } from "../definitions/reference.ts";
 import { HOOKS, hookReference } from "../hooks/hook-forms.ts";
@@ -110,10 +111,15 @@ export async function checkedPersona(
   await hook("consolidation", "consolidation/by", by);
   const resolved = await Promise.all(
     (tools?.toolIds ?? []).map((tool, index) =>
-      resolving(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, library))),
+      resolving(`/tools/toolIds/${index}`, async () => {
+        const mcp = mcpReference(tool);
+        if (mcp === undefined) return [await registry.tool(parseReference(tool, library))];
+        registry.mcp.check(mcp);
+        return [];
+      }),
     ),
   );
-  await resolving("/tools/toolIds", async () => refuseEqualNames(resolved));
+  await resolving("/tools/toolIds", async () => refuseEqualNames(resolved.flat()));
   return completePersona(persona);
 }
 

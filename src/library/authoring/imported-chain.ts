@@ -29,6 +29,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { strictest } from "../definitions/effects.ts";
+import { mcpServerOf } from "../definitions/mcp-reference.ts";
 import { type DefinitionKey, formatReference, parseReference } from "../definitions/reference.ts";
 import { checkHookFit } from "../hooks/hook-fit.ts";
 import type { DeployedCode } from "../registry/deployed-code.ts";
@@ -112,7 +113,10 @@ class ImportCheck {
     const approval = needOver(own?.approval, needOver(runs.approval, definition.approval));
     const isRemote = agentTarget(definition.target) ?? workflowTarget(definition.target);
     const ofTarget = isRemote === undefined ? runs.effect : WORKFLOW_DEFAULTS.effect;
-    const effect = strictest(definition.effect, strictest(ofTarget, pinned?.effect ?? "pure"));
+    // The tenant has accepted no description of the file, so the versions of the file mean nothing here.
+    const isForeign = mcpServerOf(library) !== undefined;
+    const known = isForeign ? "once" : (pinned?.effect ?? "pure");
+    const effect = strictest(definition.effect, strictest(ofTarget, known));
     return {
       ...tool,
       definition: { ...definition, effect, ...defined({ approval }) },

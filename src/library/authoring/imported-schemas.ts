@@ -9,6 +9,7 @@ import type { ToolDefinition } from "../../protocol/definitions.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { inputSchemaIssues } from "../definitions/input-schema.ts";
+import { toolLibrarySchema } from "../definitions/mcp-reference.ts";
 import { MAX_FALLBACKS, modelProfileSchema, personaSchema } from "../personas/persona-schema.ts";
 import { agentTarget, RESERVED, reservedMember } from "../tools/agent-tool.ts";
 import {
@@ -18,8 +19,8 @@ import {
   toolDefinitionSchema,
 } from "../tools/tool-schema.ts";
 
-/** A persona has at most 128 tools. The platform adds the tools for memory and calls. */
-const MAX_TOOLS = 140;
+/** Tools of a persona with the tools of its MCP servers, of memory and of calls. */
+const MAX_TOOLS = 1_000;
 
 const effect = z.enum(TOOL_EFFECTS);
 const origin = { id: definitionIdSchema, version: z.int().min(0), hash: z.string().max(200) };
@@ -38,6 +39,7 @@ const toolDefinition = toolDefinitionSchema.superRefine((definition, context) =>
 
 const tool = z.strictObject({
   ...pin,
+  library: toolLibrarySchema.exactOptional(),
   definition: toolDefinition,
   task: part,
 });
@@ -53,6 +55,7 @@ const hook = z
 export const chainSchema = z.strictObject({
   persona: z.strictObject({ ...pin, definition: personaSchema }),
   tools: z.array(tool).max(MAX_TOOLS),
+  withheld: z.record(z.string().max(200), z.string().max(1_000)).exactOptional(),
   modelProfile: profilePin,
   fallbacks: z.array(profilePin).max(MAX_FALLBACKS).exactOptional(),
   compactionProfile: profilePin.exactOptional(),

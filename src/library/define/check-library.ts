@@ -11,6 +11,7 @@ import type { InlineAction } from "../../protocol/task-definition.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { listIds } from "../../shared/known-ids.ts";
+import { mcpReference } from "../definitions/mcp-reference.ts";
 import { placedNow } from "../definitions/placed.ts";
 import { parseReference } from "../definitions/reference.ts";
 import { checkHookFit, checkHookTask } from "../hooks/hook-fit.ts";
@@ -88,7 +89,8 @@ export function checkLibrary(library: Contents): void {
   for (const { id, definition } of personas) {
     const { modelProfileId } = definition.identity;
     for (const [index, reference] of (definition.tools?.toolIds ?? []).entries())
-      check(`Persona "${id}"`, `/tools/toolIds/${index}`, reference, tool);
+      if (mcpReference(reference) === undefined)
+        check(`Persona "${id}"`, `/tools/toolIds/${index}`, reference, tool);
     if (modelProfileId !== undefined)
       check(`Persona "${id}"`, "/identity/modelProfileId", modelProfileId, profile);
     const { compactionProfileId } = definition.memory ?? {};

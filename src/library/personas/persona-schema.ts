@@ -10,6 +10,7 @@ import type { Persona } from "../../protocol/definitions.ts";
 import { toolPatterns } from "../../protocol/tool-patterns.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { listIds } from "../../shared/known-ids.ts";
+import { toolReferenceSchema } from "../definitions/mcp-reference.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { hookTargetSchema, withHookForms } from "../hooks/hook-forms.ts";
 import { memorySettings } from "../memory/scope.ts";
@@ -84,7 +85,7 @@ export const personaSchema = z.strictObject({
   ),
   tools: z.exactOptional(
     z.strictObject({
-      toolIds: z.exactOptional(z.array(referenceSchema).max(128)),
+      toolIds: z.exactOptional(z.array(toolReferenceSchema).max(128)),
       constraints: z.exactOptional(
         z.strictObject({
           maxMovesPerTurn: z.exactOptional(z.int().min(1).max(MAX_MOVES)),

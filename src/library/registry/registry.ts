@@ -53,6 +53,7 @@ import type {
 } from "./definition-source.ts";
 import type { DeployedCode, DeployedFunction } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
+import { type McpSource, NO_MCP } from "./mcp-source.ts";
 import { MissingDefinitions, notFound } from "./missing-definitions.ts";
 
 /** A definition that was found, and its exact origin. */
@@ -88,7 +89,12 @@ export class Registry {
   readonly #kept = new Map<string, Promise<DefinitionVersion | null>>();
 
   /** Without stores, the registry has only the deployed definitions, each with version 1. */
-  constructor(code: DeployedCode, stores?: RegistryStores) {
+  constructor(
+    code: DeployedCode,
+    stores?: RegistryStores,
+    /** The MCP servers of the tenant. */
+    readonly mcp: McpSource = NO_MCP,
+  ) {
     this.#code = code;
     this.#deployed = new DeployedDefinitions(code, stores?.deployed ?? null);
     this.#authored = stores?.authored ?? null;

@@ -3,6 +3,7 @@
  *
  * CHAIN-1  The chain is complete and holds only data, so later changes of libraries do not affect it.
  * CHAIN-2  The tools of a chain have different names.
+ * CHAIN-4  A tool of an MCP server that cannot be used now is withheld, with the reason. The rest of the persona still resolves.
  * CHAIN-3  Fallbacks are in the order of use. The fallbacks of a fallback follow it. A profile occurs once, never as its
  *          own fallback, and there are at most five fallbacks.
  */
@@ -12,6 +13,7 @@ import type {
   Persona,
   PersonaSource,
   Pin,
+  PinnedTool,
   ToolDefinition,
   VersionChain,
 } from "../../protocol/definitions.ts";
@@ -25,6 +27,7 @@ import { validate } from "../../shared/validation.ts";
 import { builtIn } from "../built-in/built-in.ts";
 import { MEMORY_TOOLS } from "../built-in/memory-tools.ts";
 import { contentHash } from "../definitions/definition.ts";
+import { mcpReference, mcpServerOf } from "../definitions/mcp-reference.ts";
 import { placed } from "../definitions/placed.ts";
 import {
   formatReference,
@@ -77,12 +80,18 @@ export async function resolveChain(
     placed(`Persona "${nameOf(persona)}", ${pointer}`, find);
   const profileAt = (pointer: string, reference: DefinitionReference) =>
     at(pointer, () => registry.modelProfile(parseReference(reference, persona.library)));
-  const [resolvedTools, modelProfile, compactionProfile, titleProfile] = await Promise.all([
+  const withheld: Record<string, string> = {};
+  const toolsOf = async (reference: DefinitionReference): Promise<PinnedTool[]> => {
+    const mcp = mcpReference(reference);
+    if (mcp === undefined) return [await registry.tool(parseReference(reference, persona.library))];
+    const named = await registry.mcp.resolve(mcp);
+    Object.assign(withheld, named.withheld);
+    return named.tools;
+  };
+  const [named, modelProfile, compactionProfile, titleProfile] = await Promise.all([
     Promise.all([
-      ...(tools?.toolIds ?? []).map((tool, index) =>
-        at(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, persona.library))),
-      ),
-      ...memoryTools(persona.definition).map((tool) => registry.tool(tool)),
+      ...(tools?.toolIds ?? []).map((tool, index) => at(`/tools/toolIds/${index}`, () => toolsOf(tool))),
+      ...memoryTools(persona.definition).map((tool) => toolsOf(tool)),
     ]),
     modelProfileId === undefined
       ? inline("default", defaultProfile)
@@ -90,6 +99,8 @@ export async function resolveChain(
     compactionId === undefined ? undefined : profileAt("/memory/compactionProfileId", compactionId),
     titles && profileAt("/titles/modelProfileId", titles.modelProfileId),
   ]);
+  // Two references may name one tool of an MCP server.
+  const resolvedTools = named.flat().filter(isFirst);
   refuseEqualNames(resolvedTools);
   const extract = memory?.extract ?? false;
   const [contextAssembly, memoryExtraction] = await Promise.all(
@@ -115,6 +126,7 @@ export async function resolveChain(
   const chain: VersionChain = {
     persona,
     tools: resolvedTools.map(withTask),
+    ...(Object.keys(withheld).length === 0 ? {} : { withheld }),
     modelProfile: completed(modelProfile),
     ...(fallbacks.length === 0 ? {} : { fallbacks }),
     ...(compactionProfile === undefined ? {} : { compactionProfile: completed(compactionProfile) }),
@@ -128,6 +140,11 @@ export async function resolveChain(
   const { budget } = persona.definition;
   if (budget !== undefined) checkPrices(chain, budget, `Persona "${nameOf(persona)}", `);
   return chain;
+}
+
+function isFirst({ library = "", id }: PinnedTool, index: number, all: readonly PinnedTool[]): boolean {
+  if (mcpServerOf(library) === undefined) return true;
+  return all.findIndex((other) => other.library === library && other.id === id) === index;
 }
 
 /** Throws `INVALID_INPUT` for tasks and workflows that are too large to be pinned together. */

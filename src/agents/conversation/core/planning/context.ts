@@ -301,7 +301,7 @@ function summaryOrder(targetTokens: number): string {
 
 /** The part that every call sends. The agent's tools come first, so that a client's tools do not change the beginning of prompts. */
 function frameOf(
-  { persona, tools }: VersionChain,
+  { persona, tools, withheld }: VersionChain,
   brought: readonly ToolSpec[] = [],
 ): Pick<ModelContext, "systemInstructions" | "tools"> {
   const { systemPrompt, instructions = [] } = persona.definition.identity;
@@ -310,7 +310,14 @@ function frameOf(
     description: definition.description,
     inputSchema: modelInputSchema(definition),
   }));
-  return { systemInstructions: [systemPrompt, ...instructions], tools: [...own, ...brought] };
+  const note = withheld === undefined ? [] : [withheldNote(withheld)];
+  return { systemInstructions: [systemPrompt, ...instructions, ...note], tools: [...own, ...brought] };
+}
+
+/** Tells the model which tools it does not have (CHAIN-4). The names and the reasons are texts of authors and of the platform. */
+function withheldNote(withheld: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(withheld).map(([name, reason]) => `- ${name}: ${reason}`);
+  return `You do not have these tools now. Tell the user if you need one of them.\n${lines.join("\n")}`;
 }
 
 function messagesOf(events: readonly SessionEvent[]): ContextMessage[] {

@@ -23,7 +23,7 @@ import { type Taint, taintMember } from "../../../../model/taint.ts";
 import { type Gate, type Verdict, verdictOf } from "../../../../policy/gate.ts";
 import { MAX_CALL_BYTES, MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";
 import { needsApproval } from "../../../../protocol/approval.ts";
-import type { ToolDefinition } from "../../../../protocol/definitions.ts";
+import type { ToolDefinition, VersionChain } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { matchesName } from "../../../../protocol/tool-patterns.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -90,7 +90,7 @@ export function checkToolCall(
   const { name, invalidArguments } = call;
   const { agentId, tools = [], toolChoice, output, foreground } = turn;
   const { tenant, projectId, id: conversationId } = record;
-  const { tools: own, persona } = chainOf(record, agentId);
+  const { tools: own, persona, withheld: withheldTools } = chainOf(record, agentId);
   const pinned = own.find(({ definition }) => definition.name === name);
   const brought = pinned === undefined ? tools.find((tool) => tool.name === name) : undefined;
   const isReading = pinned === undefined && brought === undefined && name === readResultTool.name;
@@ -125,7 +125,9 @@ export function checkToolCall(
   const check = (): Checked => {
     if (toolChoice === "none") return refused("PERMISSION_DENIED", NO_CALLS);
     if (definition === undefined)
-      return { refusal: missing(record, name, [...own.map((tool) => tool.definition), ...tools]) };
+      return {
+        refusal: missing(record, name, withheldTools, [...own.map((tool) => tool.definition), ...tools]),
+      };
     if (invalidArguments !== undefined)
       return refused(
         "INVALID_INPUT",
@@ -189,11 +191,15 @@ export function checkToolCall(
 function missing(
   { call }: ConversationIdentity,
   given: string,
+  unusable: VersionChain["withheld"] = {},
   offered: readonly { name: string }[],
 ): NonNullable<Checked["refusal"]> {
   const name = JSON.stringify(shorten(given, MAX_NAME_QUOTE));
   const known = `${listed(offered)} Use one of these names exactly, or answer without a tool.`;
   const hint = offered.length === 0 ? "There are no tools. Answer without a tool." : known;
+  const unusableNow = Object.hasOwn(unusable, given) ? unusable[given] : undefined;
+  if (unusableNow !== undefined)
+    return { code: "PERMISSION_DENIED", message: `The tool ${name} cannot be used. ${unusableNow}` };
   if (call?.bounds === undefined) {
     return { code: "NOT_FOUND", message: `There is no tool named ${name}. ${hint}` };
   }

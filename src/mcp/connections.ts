@@ -1,0 +1,184 @@
+/**
+ * Connections to MCP servers. A connection lives for one piece of work, because a Worker cannot share it between requests. The facts of a
+ * session stay in the isolate, so the next connection continues the session without a handshake.
+ *
+ * MCPCON-1  Both families of revisions work: 2026-07-28, and the older revisions with `initialize`.
+ * MCPCON-2  If the server has lost a session, the client begins a new session and sends the request again: the server has not run it.
+ * MCPCON-3  A call that gets no answer fails with an error that may be retried. The connection itself never repeats it.
+ * MCPCON-4  Errors have no secret.
+ */
+import type { Client, ClientCredentialsProvider, PriorDiscovery } from "@modelcontextprotocol/client";
+import { ToolError } from "../library/tools/tool-error.ts";
+import type { Clock } from "../ports/clock.ts";
+import { sleepWith } from "../ports/deadline.ts";
+import { DramatisError } from "../shared/errors.ts";
+import { redactSecrets } from "../shared/redact.ts";
+import { cut } from "../shared/text.ts";
+import { VERSION } from "../shared/version.ts";
+import { mcpRequests, type Requests } from "./requests.ts";
+import type { Credentials, McpServerOptions } from "./servers.ts";
+
+/** Loaded with the first connection, because the SDK is large. */
+const sdk = () => import("@modelcontextprotocol/client");
+type Sdk = Awaited<ReturnType<typeof sdk>>;
+
+/** The facts of a session that continue in another connection. */
+interface Session {
+  sessionId?: string;
+  protocolVersion?: string;
+  prior?: PriorDiscovery;
+}
+
+/** A server, and the tenant that uses it. */
+export interface McpUse {
+  tenant: string;
+  id: string;
+  server: McpServerOptions;
+  credentials: Credentials;
+}
+
+interface Work<Value> {
+  signal: AbortSignal;
+  timeoutMs: number;
+  run(client: Client): Promise<Value>;
+  /** The server reports that its list of tools has changed. */
+  onListChanged(): void;
+}
+
+const MAX_MESSAGE = 2_000;
+/** Codes of JSON-RPC. */
+const [METHOD_NOT_FOUND, INVALID_PARAMS] = [-32_601, -32_602];
+
+/** Make one per isolate. It keeps facts of sessions and tokens, and no connection. */
+export class McpConnections {
+  readonly #sessions = new Map<string, Session>();
+  readonly #tokens = new Map<string, { secret: string; provider: ClientCredentialsProvider }>();
+
+  constructor(private readonly clock: Pick<Clock, "timer">) {}
+
+  /** Connects, runs `work`, and closes the connection. Throws `ToolError`. */
+  async with<Value>(use: McpUse, work: Work<Value>): Promise<Value> {
+    const { tenant, id } = use;
+    const key = JSON.stringify([tenant, id]);
+    const session = this.#sessions.get(key);
+    try {
+      return await this.#attempt(use, key, session, work);
+    } catch (error) {
+      if (!(error instanceof LostSession)) throw error;
+      // The kind of the server is still known.
+      this.#sessions.set(key, session?.prior ? { prior: session.prior } : {});
+      return this.#attempt(use, key, this.#sessions.get(key), work);
+    }
+  }
+
+  async #attempt<Value>(
+    { id, server, credentials }: McpUse,
+    key: string,
+    session: Session | undefined,
+    { signal, timeoutMs, run, onListChanged }: Work<Value>,
+  ): Promise<Value> {
+    const { Client, StreamableHTTPClientTransport, ...errors } = await sdk();
+    const url = new URL(server.url);
+    const { headers } = credentials;
+    const requests = mcpRequests(url, { headers, issuer: server.oauth?.issuer });
+    const { sessionId, protocolVersion, prior } = session ?? {};
+    const authProvider = this.#provider(id, server, credentials, errors);
+    const transport = new StreamableHTTPClientTransport(url, {
+      fetch: requests.fetch,
+      ...(authProvider && { authProvider }),
+      ...(sessionId !== undefined && { sessionId }),
+      ...(protocolVersion !== undefined && { protocolVersion }),
+    });
+    const client = new Client(
+      { name: "dramatis", version: VERSION },
+      { versionNegotiation: { mode: "auto" }, inputRequired: { autoFulfill: false } },
+    );
+    client.setNotificationHandler("notifications/tools/list_changed", onListChanged);
+    try {
+      const options = { signal, timeout: timeoutMs };
+      await client.connect(transport, { ...options, ...(prior !== undefined && { prior }) });
+      const value = await run(client);
+      const discover = client.getDiscoverResult();
+      const version = client.getNegotiatedProtocolVersion() ?? protocolVersion;
+      this.#sessions.set(key, {
+        prior: discover === undefined ? { kind: "legacy" } : { kind: "modern", discover },
+        ...(transport.sessionId !== undefined && { sessionId: transport.sessionId }),
+        ...(version !== undefined && { protocolVersion: version }),
+      });
+      return value;
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      const isHttp = error instanceof errors.SdkHttpError;
+      if (sessionId !== undefined && isHttp && error.status === 404) throw new LostSession();
+      // What is known about the server may be wrong.
+      if (!(error instanceof ToolError || error instanceof errors.ProtocolError)) this.#sessions.delete(key);
+      throw toolError(error, { id, requests, secrets: credentials.secrets, errors });
+    } finally {
+      // The SDK sends the notice of a cancellation soon, and does not wait for it.
+      if (signal.aborted) await sleepWith(this.clock.timer, 0);
+      await requests.sent();
+      await client.close();
+    }
+  }
+
+  /** Returns the provider of tokens, which keeps a token until it expires. */
+  #provider(
+    id: string,
+    { oauth }: McpServerOptions,
+    { clientSecret }: Credentials,
+    { ClientCredentialsProvider }: Pick<Sdk, "ClientCredentialsProvider">,
+  ): ClientCredentialsProvider | undefined {
+    if (oauth === undefined || clientSecret === undefined) return undefined;
+    const known = this.#tokens.get(id);
+    if (known?.secret === clientSecret) return known.provider;
+    const { issuer: expectedIssuer, clientId, scope } = oauth;
+    const provider = new ClientCredentialsProvider({
+      ...{ clientId, clientSecret, expectedIssuer },
+      ...(scope !== undefined && { scope }),
+    });
+    this.#tokens.set(id, { secret: clientSecret, provider });
+    return provider;
+  }
+}
+
+/** The server does not know the session. */
+class LostSession extends Error {}
+
+interface Failure {
+  id: string;
+  requests: Requests;
+  secrets: readonly string[];
+  errors: Pick<Sdk, "SdkHttpError" | "SdkError" | "ProtocolError" | "UnauthorizedError" | "OAuthError">;
+}
+
+/** Returns an error of the SDK as an error for the model (MCPCON-3, MCPCON-4). */
+function toolError(error: unknown, { id, requests, secrets, errors }: Failure): unknown {
+  if (error instanceof ToolError || error instanceof DramatisError) return error;
+  const problem = requests.problem();
+  if (problem !== undefined) return problem;
+  const name = `The MCP server "${id}"`;
+  const quoted = (text: unknown) => cut(redactSecrets(String(text), secrets), MAX_MESSAGE);
+  if (error instanceof errors.ProtocolError) {
+    const code = error.code === INVALID_PARAMS ? "INVALID_INPUT" : "EXECUTION_FAILED";
+    const hint = error.code === METHOD_NOT_FOUND ? " It has no tools." : "";
+    return new ToolError(`${name} refused the request: ${quoted(error.message)}${hint}`, { code });
+  }
+  if (error instanceof errors.UnauthorizedError || error instanceof errors.OAuthError)
+    return new ToolError(`${name} did not accept the credentials in its configuration.`, {
+      code: "PERMISSION_DENIED",
+    });
+  if (error instanceof errors.SdkHttpError) {
+    const { status } = error;
+    if (status === 401 || status === 403)
+      return new ToolError(`${name} did not accept the credentials in its configuration (${status}).`, {
+        code: "PERMISSION_DENIED",
+      });
+    const retriable = status === 408 || status === 429 || status >= 500;
+    return new ToolError(`${name} answered with ${status}.`, { retriable });
+  }
+  if (error instanceof errors.SdkError && error.code === "UNSUPPORTED_RESULT_TYPE")
+    return new ToolError(`${name} asks for input of a person, which calls of agents do not have.`);
+  if (error instanceof errors.SdkError && error.code === "INVALID_RESULT")
+    return new ToolError(`${name} gave an answer that is not valid: ${quoted(error.message)}`);
+  return new ToolError(`${name} did not answer.`, { retriable: true, cause: error });
+}

@@ -1,0 +1,323 @@
+/**
+ * The tools of MCP servers: for conversations that begin, for calls, and for operators.
+ *
+ * MCP-20  A conversation pins the accepted tools of its servers. Other tools that its persona names are withheld, with the reason.
+ * MCP-21  A list is read again after five minutes, or when the server reports a change. If a server does not answer, its accepted tools stay.
+ * MCP-22  A call runs only if the newest description of its tool is accepted. A refusal has the rule `mcp-consent`.
+ * MCP-23  A call that is cancelled, or that ends by its time limit, is cancelled at the server.
+ */
+import type { Client } from "@modelcontextprotocol/client";
+import { z } from "zod";
+import type { D1McpLists } from "../d1/mcp-lists.ts";
+import { type McpReference, mcpLibrary } from "../library/definitions/mcp-reference.ts";
+import type { McpSource, NamedMcpTools } from "../library/registry/mcp-source.ts";
+import { isPrivateHost } from "../library/tasks/host-rules.ts";
+import type { ToolContext } from "../library/tools/tool.ts";
+import { ToolError } from "../library/tools/tool-error.ts";
+import { DEFAULT_TOOL_TIMEOUT_MS } from "../library/tools/tool-schema.ts";
+import type { Clock } from "../ports/clock.ts";
+import { withDeadline } from "../ports/deadline.ts";
+import type { PinnedTool } from "../protocol/definitions.ts";
+import type { ToolInvocation } from "../protocol/executor-api.ts";
+import type { McpConsent, McpServerView } from "../protocol/mcp-servers.ts";
+import { defined } from "../shared/defined.ts";
+import { DramatisError, errorText } from "../shared/errors.ts";
+import type { Json } from "../shared/json.ts";
+import { listIds } from "../shared/known-ids.ts";
+import type { Principal } from "../shared/principal.ts";
+import { toIso } from "../shared/time.ts";
+import type { McpConnections } from "./connections.ts";
+import { effectOf, MAX_TOOLS, modelName, readTools } from "./descriptor.ts";
+import { consented, type Described, type McpList, type McpPin, merged, pinProblem, stateOf } from "./pins.ts";
+import { resultOf } from "./results.ts";
+import { credentialsOf, type McpServerOptions, type McpServers } from "./servers.ts";
+
+/** A list is older than this: read it again. In milliseconds. */
+const LIST_MS = 300_000;
+/** Time limit of reading a list, in milliseconds. */
+const LISTING_MS = 10_000;
+/** A server that did not answer is not asked for its list in this time, in milliseconds. */
+const PAUSE_MS = 30_000;
+const MAX_PAGES = 32;
+/** Lists that another writer has changed at the same time are read again so often. */
+const MAX_ATTEMPTS = 5;
+const NO_DATABASE = "MCP servers need the D1 binding `DB`. Add it to the Worker.";
+/** The member of a call's `_meta` that servers of Dramatis read. */
+const KEY = "dramatis/idempotencyKey";
+
+/** Descriptions are checked one by one. */
+const pageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
+
+export interface McpPorts {
+  servers: McpServers;
+  connections: McpConnections;
+  /** `null` without a database. */
+  lists: Pick<D1McpLists<McpList>, "find" | "put"> | null;
+  /** Times of failed lists, by tenant and server. One for each isolate. */
+  pauses: Map<string, number>;
+  variable(name: string): unknown;
+  clock: Pick<Clock, "now" | "timer">;
+}
+
+/** A list, and why it could not be read again. */
+interface Known {
+  list: McpList | null;
+  /** For operators. It may quote the server. */
+  problem?: string;
+  /** For models. */
+  reason?: string;
+}
+
+/** Make one per request. */
+export class McpTools {
+  constructor(private readonly ports: McpPorts) {}
+
+  /** Returns the servers of a tenant for its registry. */
+  source(tenant: string): McpSource {
+    return {
+      check: (reference) => this.#check(reference),
+      resolve: (reference) => this.#resolve(tenant, reference),
+    };
+  }
+
+  #check({ server: id, tool }: McpReference): void {
+    const { allow } = this.#server(id);
+    if (tool === "*" || allow === undefined || allow.includes(tool)) return;
+    throw new DramatisError(
+      "NOT_FOUND",
+      `The application does not allow the tool "${tool}" of the MCP server "${id}". It allows: ${listIds(tool, allow)}.`,
+    );
+  }
+
+  async #resolve(tenant: string, reference: McpReference): Promise<NamedMcpTools> {
+    this.#check(reference);
+    const { server: id, tool } = reference;
+    const server = this.#server(id);
+    const { list, reason: unlisted = "" } = await this.#list(tenant, id);
+    const isAll = tool === "*";
+    const wanted = Object.entries(list?.tools ?? {}).filter(([key, pin]) =>
+      isAll ? isAllowed(server, key, pin) : key === tool || pin.name === tool,
+    );
+    if (list === null || (wanted.length === 0 && !isAll)) {
+      const reason = list === null ? unlisted : "The server has no such tool.";
+      return { tools: [], withheld: { [modelName(id, tool)]: reason } };
+    }
+    const tools: PinnedTool[] = [];
+    const withheld: [string, string][] = [];
+    for (const [key, pin] of wanted) {
+      const reason = pinProblem(id, pin);
+      if (reason === undefined && pin.accepted !== undefined)
+        tools.push(pinnedTool(id, key, server, { ...pin, accepted: pin.accepted }));
+      // An unknown name in a list is a text of the server, which nobody has accepted.
+      else if (!isAll || pin.accepted !== undefined) withheld.push([modelName(id, key), reason ?? ""]);
+    }
+    return { tools, withheld: Object.fromEntries(withheld) };
+  }
+
+  /** Runs a call. Throws `ToolError`, and `DramatisError` if the database or a variable is missing. */
+  async call(
+    { tool: { id: key, version }, input, operationId, timeoutMs, context: { tenant } }: ToolInvocation,
+    id: string,
+    { signal, progress }: Pick<ToolContext, "signal" | "progress">,
+  ): Promise<Json> {
+    const server = this.#server(id);
+    const { list } = await this.#list(tenant, id);
+    const pin = list !== null && Object.hasOwn(list.tools, key) ? list.tools[key] : undefined;
+    if (pin === undefined || !isAllowed(server, key, pin))
+      throw new ToolError(`The MCP server "${id}" has no tool "${key}" that is allowed.`, {
+        code: "NOT_FOUND",
+      });
+    const { accepted, least, name } = pin;
+    const reason =
+      pinProblem(id, pin) ??
+      (version < least
+        ? "An accepted change made repeated calls unsafe. Begin a new conversation."
+        : undefined);
+    if (reason !== undefined || accepted === undefined)
+      throw new ToolError(`The tool "${key}" of the MCP server "${id}" cannot be called. ${reason ?? ""}`, {
+        code: "PERMISSION_DENIED",
+        rule: "mcp-consent",
+      });
+    const { inputSchema, outputSchema } = accepted.descriptor;
+    const credentials = credentialsOf(id, server, this.ports.variable);
+    let isStale = false;
+    const answer = await this.ports.connections.with(
+      { tenant, id, server, credentials },
+      {
+        signal,
+        // The time limit of the call aborts the signal.
+        timeoutMs: timeoutMs + LISTING_MS,
+        run: (client) =>
+          client.callTool(
+            { name, arguments: input, _meta: { [KEY]: operationId } },
+            {
+              signal,
+              timeout: timeoutMs + LISTING_MS,
+              onprogress: (report) => progress(report as unknown as Json),
+              // SAFETY: the descriptions of a server were checked when they were listed.
+              toolDefinition: { name, inputSchema, ...defined({ outputSchema }) } as never,
+            },
+          ),
+        onListChanged: () => {
+          isStale = true;
+        },
+      },
+    );
+    if (isStale) await this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 });
+    return resultOf(answer, credentials.secrets);
+  }
+
+  /** Returns all servers with the tools that a tenant knows. */
+  async views(tenant: string): Promise<McpServerView[]> {
+    const all = [...this.ports.servers.keys()].toSorted();
+    return Promise.all(all.map(async (id) => this.#view(id, await this.#list(tenant, id))));
+  }
+
+  /** Accepts descriptions of tools. Throws `NOT_FOUND`, `CONFLICT` and `UNAVAILABLE`. */
+  async consent({ tenant, subject }: Principal, id: string, { tools }: McpConsent): Promise<McpServerView> {
+    this.#server(id);
+    const list = await this.#change(tenant, id, (before) => {
+      if (before === null) throw new DramatisError("NOT_FOUND", `The MCP server "${id}" was not listed yet.`);
+      return consented(before, tools, subject);
+    });
+    return this.#view(id, { list });
+  }
+
+  #server(id: string): McpServerOptions {
+    const { servers } = this.ports;
+    const server = servers.get(id);
+    if (server !== undefined) return server;
+    const known = servers.size === 0 ? "none" : listIds(id, [...servers.keys()]);
+    throw new DramatisError("NOT_FOUND", `There is no MCP server "${id}". \`mcpServers\` has: ${known}.`);
+  }
+
+  /** Returns the list of a server, which is read again if it is old (MCP-21). Throws `UNAVAILABLE` if the database does not answer. */
+  async #list(tenant: string, id: string): Promise<Known> {
+    const { lists, clock, pauses } = this.ports;
+    if (lists === null) return { list: null, problem: NO_DATABASE, reason: NO_DATABASE };
+    const { list } = await lists.find(tenant, id);
+    const isNew = list !== null && clock.now() - list.listedAt < LIST_MS;
+    if (isNew) return { list };
+    const key = JSON.stringify([tenant, id]);
+    const reason = `The MCP server "${id}" has not given the list of its tools.`;
+    if (clock.now() < (pauses.get(key) ?? 0)) return { list, problem: reason, reason };
+    try {
+      const listed = await this.#read(tenant, id);
+      return { list: await this.#change(tenant, id, (before) => merged(before, listed, clock.now())) };
+    } catch (error) {
+      const problem = errorText(error);
+      console.warn(`The tools of the MCP server "${id}" cannot be listed: ${problem}`);
+      // Errors of the configuration quote no server, and have asked none.
+      if (error instanceof DramatisError) return { list, problem, reason: problem };
+      pauses.set(key, clock.now() + PAUSE_MS);
+      return { list, problem, reason };
+    }
+  }
+
+  /** Reads the tools of a server. */
+  async #read(tenant: string, id: string) {
+    const server = this.#server(id);
+    const credentials = credentialsOf(id, server, this.ports.variable);
+    const reason = () => new ToolError(`The MCP server "${id}" did not answer within ${LISTING_MS} ms.`);
+    const tools = await withDeadline(
+      this.ports.clock,
+      LISTING_MS,
+      (signal) =>
+        this.ports.connections.with(
+          { tenant, id, server, credentials },
+          {
+            signal,
+            timeoutMs: LISTING_MS,
+            run: (client) => pagesOf(client, signal),
+            onListChanged: () => {},
+          },
+        ),
+      { reason },
+    );
+    return readTools(id, tools, server.allow);
+  }
+
+  /** Changes a list, and returns it. Throws `UNAVAILABLE` if other writers change it all the time. */
+  async #change<Next extends McpList | null>(
+    tenant: string,
+    id: string,
+    change: (before: McpList | null) => Next,
+  ): Promise<Next> {
+    const { lists } = this.ports;
+    if (lists === null) throw new DramatisError("UNAVAILABLE", NO_DATABASE);
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const { rev, list } = await lists.find(tenant, id);
+      const next = change(list);
+      if (next === null || (await lists.put(tenant, id, rev, next))) return next;
+    }
+    throw new DramatisError("UNAVAILABLE", "Others change the list at the same time. Try again.", {
+      retriable: true,
+    });
+  }
+
+  #view(id: string, { list, problem }: Known): McpServerView {
+    const server = this.#server(id);
+    const shown = (described: Described | undefined) =>
+      described && {
+        hash: described.hash,
+        description: described.descriptor.description,
+        inputSchema: described.descriptor.inputSchema,
+        effect: effectOf(described.descriptor, server.effect),
+      };
+    const tools = Object.entries(list?.tools ?? {}).map(([key, pin]) => ({
+      ...{ id: key, name: pin.name, modelName: modelName(id, key), version: pin.version },
+      ...{ allowed: isAllowed(server, key, pin), state: stateOf(pin) },
+      ...defined({
+        acceptedBy: pin.by,
+        accepted: shown(pin.accepted),
+        offered: shown(pin.offered),
+        problem: pin.problem,
+      }),
+    }));
+    const listedAt = list === null || list.listedAt === 0 ? undefined : toIso(list.listedAt);
+    return { id, url: server.url, tools, ...defined({ listedAt, problem }) };
+  }
+}
+
+/** Returns the descriptions on all pages of a server's list, as far as there is room for tools. */
+async function pagesOf(client: Client, signal: AbortSignal): Promise<unknown[]> {
+  const tools: unknown[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_PAGES && tools.length <= MAX_TOOLS * MAX_PAGES; page++) {
+    const params = defined({ cursor });
+    const answer = await client.request({ method: "tools/list", params }, pageSchema, {
+      signal,
+      timeout: LISTING_MS,
+    });
+    tools.push(...answer.tools);
+    cursor = answer.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return tools;
+}
+
+function isAllowed({ allow }: McpServerOptions, key: string, { name }: McpPin): boolean {
+  return allow === undefined || allow.includes(name) || allow.includes(key);
+}
+
+/** Returns a tool as a conversation pins it (MCP-20). */
+function pinnedTool(
+  id: string,
+  key: string,
+  server: McpServerOptions,
+  { name, version, accepted: { hash, descriptor } }: McpPin & { accepted: Described },
+): PinnedTool {
+  const { hostname, host, port, protocol } = new URL(server.url);
+  const ownPort = port || (protocol === "https:" ? "443" : "80");
+  return {
+    ...{ library: mcpLibrary(id), id: key, version, hash },
+    definition: {
+      name: modelName(id, key),
+      description: descriptor.description || `The tool "${name}" of the MCP server "${id}".`,
+      inputSchema: descriptor.inputSchema,
+      effect: effectOf(descriptor, server.effect),
+      timeoutMs: server.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
+      hosts: [isPrivateHost(hostname) ? `${hostname}:${ownPort}` : host],
+    },
+  };
+}
