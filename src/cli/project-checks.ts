@@ -25,7 +25,10 @@ const OLDEST_DATE = "2025-11-17";
 /** From this date on, `nodejs_compat` needs no flag. */
 const NODE_DATE = "2026-08-04";
 /** The paths of the server beside static files. */
-const ROUTES = ["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/mcp", "/openapi.json"];
+const ROUTES = [
+  ...["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/git/*", "/mcp"],
+  ...["/.well-known/oauth-protected-resource/*", "/openapi.json"],
+];
 const MIN_SECRET_BYTES = 32;
 const SECRET = /^AUTH_SECRET$|_API_KEY$/;
 /** The oldest versions of packages that work. */
@@ -243,7 +246,7 @@ function bindingProblems({ d1_databases: databases, r2_buckets: buckets }: Confi
       buckets,
       "BUCKET",
       `"r2_buckets": [{ "binding": "BUCKET", "bucket_name": "my-app" }]`,
-      "attachments answer 503",
+      "attachments, repositories and artifacts answer 503",
     ),
   ];
 }
@@ -252,7 +255,11 @@ function assetProblems({ assets }: Config, folder: string): ProjectProblem[] {
   if (assets?.directory === undefined) return [];
   const { directory, binding, not_found_handling: notFound, run_worker_first: first } = assets;
   const covers = (route: string) =>
-    typeof first === "boolean" ? first : first.some((given) => given === route || given === "/*");
+    typeof first === "boolean"
+      ? first
+      : first.some(
+          (given) => given === route || (given.endsWith("*") && route.startsWith(given.slice(0, -1))),
+        );
   const hidden = notFound === "single-page-application" ? ROUTES.filter((route) => !covers(route)) : [];
   return [
     ...(existsSync(join(folder, directory))

@@ -147,6 +147,8 @@ describe("the commands of the pages", () => {
     if (address === undefined)
       return words.includes("$url") ? undefined : `no address in "${words.join(" ")}"`;
     const [path = "", query = ""] = address.replace(/^(?:https?:\/\/)?[^/]+/, "").split("?");
+    // The Model Context Protocol describes itself.
+    if (path === "/mcp") return undefined;
     const data = argumentOf("-d") ?? argumentOf("--data-binary");
     const method = (argumentOf("-X") ?? (data === undefined ? "GET" : "POST")).toLowerCase();
     const operation = OPERATIONS.find(

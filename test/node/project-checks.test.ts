@@ -212,7 +212,7 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
     "no R2",
     configured((parts) => ({ ...parts, r2_buckets: [] })),
     "warning",
-    "There is no R2 binding BUCKET, so attachments answer 503.",
+    "There is no R2 binding BUCKET, so attachments, repositories and artifacts answer 503.",
   ],
   [
     "a folder of assets that does not exist",
@@ -227,11 +227,11 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
       assets: {
         ...parts.assets,
         not_found_handling: "single-page-application",
-        run_worker_first: ["/api/*"],
+        run_worker_first: ["/api/*", "/.well-known/*"],
       },
     })),
     "failed",
-    'Add "/health", "/conversations/*", "/agents/*", "/v1/*", "/mcp", "/openapi.json" to "run_worker_first"',
+    'Add "/health", "/conversations/*", "/agents/*", "/v1/*", "/git/*", "/mcp", "/openapi.json" to "run_worker_first"',
   ],
   [
     "assets without a binding",
