@@ -106,7 +106,7 @@ export class Artifacts {
   async read(place: ProjectPlace, { path, version }: InputOf<"artifact.read">): Promise<ArtifactView> {
     const commit = version ?? (await this.ports.index.state(place)).head;
     const git = this.#git(place);
-    const file = commit === null ? null : await git.file(commit, path);
+    const file = commit === null ? null : await git.file(commit, path).catch(unknownVersion(version));
     if (commit === null || file === null || file.mode === SYMBOLIC_LINK) throw notFound(path);
     const bytes = await git.blob(file.oid);
     const content = bytes.length > MAX_ARTIFACT_BYTES ? undefined : decodeText(bytes);
@@ -305,6 +305,16 @@ async function checkVersion(
     "CONFLICT",
     `"${path}" is not as in version ${ifVersion}. Read it, apply your change to the new content, and write with its version.`,
   );
+}
+
+/** Returns a handler that names an unknown version in the words of artifacts. */
+function unknownVersion(version: string | undefined): (error: unknown) => never {
+  return (error) => {
+    const isUnknown = error instanceof DramatisError && ["NOT_FOUND", "INVALID_INPUT"].includes(error.code);
+    if (version === undefined || !isUnknown) throw error;
+    const message = `The artifacts have no version ${version}. Leave out \`version\` to read the newest.`;
+    throw new DramatisError("NOT_FOUND", message);
+  };
 }
 
 function addressOf(place: Omit<RepositoryAddress, "repo">): RepositoryAddress {

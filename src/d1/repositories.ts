@@ -254,7 +254,7 @@ export class D1Repositories {
     const added = await this.#queries.change(ADD_REPOSITORY, tenant, project, repo, defaultBranch, now);
     if (added.length > 0) return { id: repo, kind: "code", defaultBranch };
     const existing = await this.project(tenant, project);
-    if (existing === null) throw new DramatisError("NOT_FOUND", `No project "${project}".`);
+    if (existing === null) throw new DramatisError("NOT_FOUND", `There is no project "${project}".`);
     const isFull = existing.repositories.length >= MAX_REPOSITORIES;
     throw new DramatisError(
       "CONFLICT",

@@ -39,6 +39,8 @@ export interface CommitInput {
   author: Identity;
   /** Milliseconds since the epoch. Git stores seconds. */
   at: number;
+  /** If no file changes, no commit is made, and the first parent is the result. */
+  skipsEmpty?: true;
 }
 
 /** A branch and its newest commit. */
@@ -128,16 +130,17 @@ export class GitRepository {
     checkBranch(branch);
     checkChanges(input.changes);
     const objects = new NewObjects(this.#objects);
-    const { parents, changes, message, author, at } = input;
+    const { parents, changes, message, author, at, skipsEmpty } = input;
     const [first] = await Promise.all(parents.map((parent) => commitOf(objects, parent)));
     const base = first?.tree ?? null;
     const entries = new Map<string, Entry>();
     for (const [path, change] of changes) {
-      const { content, mode = "100644" } = change ?? {};
-      const blob = content && { oid: await objects.add({ type: "blob", content }), mode };
+      const { content, ...mode } = change ?? {};
+      const blob = content && { oid: await objects.add({ type: "blob", content }), ...mode };
       entries.set(path, blob ?? null);
     }
     const tree = await treeWith(objects, base, entries);
+    if (skipsEmpty && tree === base && from !== null) return { oid: from };
     const oid = await objects.add({
       type: "commit",
       content: encodeCommit({ tree, parents, message, author, at }),

@@ -98,7 +98,7 @@ export class Projects {
     return new GitFiles(this.ports, address);
   }
 
-  /** Commits files to the default branch, whoever moves it meanwhile. Throws as `GitRepository.commit`. */
+  /** Commits files to the default branch, whoever moves it meanwhile. Makes no commit if they are equal. Throws as `GitRepository.commit`. */
   async write(
     address: RepositoryAddress,
     files: { changes: ReadonlyMap<string, Change>; message: string; author: Identity; at: number },
@@ -106,7 +106,7 @@ export class Projects {
     const { repository, defaultBranch: branch } = await this.open(address);
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const head = await repository.head(branch);
-      const input = { ...files, parents: head === null ? [] : [head] };
+      const input = { ...files, parents: head === null ? [] : [head], skipsEmpty: true as const };
       const made = await repository.commit(branch, head, input);
       if (made !== "moved") return { branch, oid: made.oid };
     }
@@ -121,6 +121,6 @@ function notFound({ project, repo }: { project: string; repo?: string | undefine
     "NOT_FOUND",
     repo === undefined
       ? `There is no project "${project}".`
-      : `The project "${project}" has no repository "${repo}".`,
+      : `There is no project "${project}" with a repository "${repo}".`,
   );
 }

@@ -15,7 +15,7 @@ export interface TreeFile {
   mode: string;
 }
 
-/** A changed file: its new content or object, or `null` if it is deleted. */
+/** A changed file: its new content or object, or `null` if it is deleted. Without a mode, an executable file stays executable. */
 export type Change = { content: Uint8Array; mode?: FileMode } | null;
 
 /** The longest path that is listed, in UTF-16 units. */
@@ -77,8 +77,8 @@ export async function fileAt(objects: ObjectReader, tree: string, path: string):
   return null;
 }
 
-/** A file to put into a tree, or `null` to delete it. */
-export type Entry = { oid: string; mode: string } | null;
+/** A file to put into a tree, or `null` to delete it. `mode` as in `Change`. */
+export type Entry = { oid: string; mode?: string } | null;
 
 /**
  * Returns the tree with the changed files; the empty tree if no file is left. `tree` is `null` for an empty one. Throws `INVALID_INPUT`
@@ -132,8 +132,9 @@ async function changedTree(
   }
   for (const [name, entry] of direct) {
     if (entry === null) continue;
-    if (entries.get(name)?.mode === FOLDER) throw clash(folder + name);
-    entries.set(name, { name, ...entry });
+    const before = entries.get(name)?.mode;
+    if (before === FOLDER) throw clash(folder + name);
+    entries.set(name, { name, mode: before === "100755" ? before : "100644", ...entry });
   }
   if (entries.size === 0) return null;
   return objects.add({ type: "tree", content: encodeTree([...entries.values()]) });

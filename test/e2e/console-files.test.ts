@@ -14,6 +14,7 @@ import {
 import { workConsole } from "../support/work-console.ts";
 
 const tool = (name: string, input: object) => `!tool ${name} ${JSON.stringify(input)}`;
+const LONG = `long-${"0123456789".repeat(5)}`;
 const SUM = "export const sum = (a: number, b: number) => a - b;\n";
 
 describe.runIf(hasChromium)(`work on code in the console (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
@@ -53,7 +54,10 @@ describe.runIf(hasChromium)(`work on code in the console (${hasChromium ? "Chrom
   }
 
   beforeAll(async () => {
-    await request("POST", "/api/projects", { id: "shop", repositories: [{ id: "web" }, { id: "empty" }] });
+    await request("POST", "/api/projects", {
+      id: "shop",
+      repositories: [{ id: "web" }, { id: "empty" }, { id: LONG }],
+    });
     await push({ "src/sum.ts": SUM, "README.md": "# Shop\n", "docs/old.md": "Old.\n" });
   });
 

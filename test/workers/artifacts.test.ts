@@ -7,6 +7,7 @@ import { ArtifactVectors } from "../../src/artifacts/vectors.ts";
 import { D1Artifacts } from "../../src/d1/artifacts.ts";
 import { ARTIFACTS, D1Repositories } from "../../src/d1/repositories.ts";
 import { GitRepository } from "../../src/git/git-repository.ts";
+import { oidOf } from "../../src/git/objects.ts";
 import { Projects } from "../../src/git/projects.ts";
 import type { Change } from "../../src/git/trees.ts";
 import type { Embedder } from "../../src/memory/embedders/embedder.ts";
@@ -502,6 +503,16 @@ describe("the routes of artifacts", () => {
     const late = await ask("PUT", at, { content: "# Third note\n", ifVersion: version });
     expect(late).toMatchObject({ status: 409, body: { code: "CONFLICT" } });
     expect((await ask("DELETE", `${at}&ifVersion=${version}`)).status).toBe(409);
+    for (const unknown of [
+      "0".repeat(40),
+      oidOf({ type: "blob", content: new TextEncoder().encode("# First note\n") }),
+    ])
+      expect(await ask("GET", `${at}&version=${unknown}`)).toMatchObject({
+        status: 404,
+        body: {
+          detail: `The artifacts have no version ${unknown}. Leave out \`version\` to read the newest.`,
+        },
+      });
     const before = await ask("GET", `${at}&version=${version}`, undefined, MEMBER);
     expect(before.body.content).toBe("# First note\n");
     await ask("PUT", `${project}/artifact?path=b.md`, { content: "Something else." });

@@ -89,6 +89,41 @@ test("PROJECT-1 REFS-4 a deleted repository and a deleted project leave no row a
   expect(await (await send("/api/projects/gone/repos/web/branches")).json()).toEqual({ branches: [] });
 });
 
+test("files that stay as they are make no commit, and a rewritten program stays executable", async () => {
+  await createProject("same");
+  const put = async (files: Record<string, string | null>) => {
+    const init = { method: "PUT", body: JSON.stringify({ files }) };
+    return (await send("/api/projects/same/repos/web/files", init)).json<{ oid: string }>();
+  };
+  const { repository } = await new Projects(ports).open({ tenant, project: "same", repo: "web" });
+  const begin = (await repository.head("main")) ?? "";
+  expect(await put({ "a.txt": "a\n" })).toEqual({ branch: "main", oid: begin });
+  expect(await put({ "missing.txt": null, "a.txt": "a\n" })).toEqual({ branch: "main", oid: begin });
+  const changes = new Map([["run.sh", { content: new Uint8Array(1), mode: "100755" as const }]]);
+  const input = { changes, message: "Add a program", author: AUTHOR, at: 1_000, parents: [begin] };
+  await repository.commit("main", begin, input);
+  const { oid } = await put({ "run.sh": "echo 1\n", "b.txt": "b\n" });
+  const tree = await repository.tree(oid);
+  expect([...tree].map(([path, { mode }]) => [path, mode])).toEqual([
+    ["a.txt", "100644"],
+    ["b.txt", "100644"],
+    ["run.sh", "100755"],
+  ]);
+});
+
+test("a request to an unknown project or repository names it", async () => {
+  const detailOf = async (method: string, path: string, body: object) => {
+    const response = await send(`/api/projects${path}`, { method, body: JSON.stringify(body) });
+    expect(response.status).toBe(404);
+    return (await response.json<{ detail: string }>()).detail;
+  };
+  const files = { files: { "a.txt": "a" } };
+  expect(await detailOf("PUT", "/nowhere/repos/web/files", files)).toBe(
+    'There is no project "nowhere" with a repository "web".',
+  );
+  expect(await detailOf("POST", "/nowhere/repos", { id: "web" })).toBe('There is no project "nowhere".');
+});
+
 test("REFS-3 a writer of a deleted repository changes nothing in a new repository of the same id", async () => {
   await createProject("again");
   const address = { tenant, project: "again", repo: "web" };

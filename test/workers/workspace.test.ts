@@ -657,7 +657,7 @@ describe("WORKSPACE-7 a workspace of a deleted repository", () => {
       const gone = { ...write("open", "3\n", "op_5"), input: { repo: "app", path: "open", content: "3\n" } };
       expect(await perform(gone)).toMatchObject({
         ...{ ok: false, error: { code: "INVALID_INPUT" } },
-        error: { message: expect.stringContaining('has no repository "app". It has: other') },
+        error: { message: expect.stringContaining('has no repository "app" for code. It has: other') },
       });
       unwrap(await perform(write("there", "4\n", "op_6")));
       await remove(project);

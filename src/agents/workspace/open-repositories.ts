@@ -57,8 +57,8 @@ export class OpenRepositories {
       throw new DramatisError(
         "INVALID_INPUT",
         views.length === 0
-          ? `The project "${project}" has no repository. Create it with POST /api/projects and {"id": "${project}", "repositories": [{"id": "app"}]}.`
-          : `The project "${project}" has no repository "${given}". It has: ${views.map(({ id }) => id).join(", ")}.`,
+          ? `The project "${project}" has no repository for code. Create it with POST /api/projects and {"id": "${project}", "repositories": [{"id": "app"}]}.`
+          : `The project "${project}" has no repository "${given}" for code. It has: ${views.map(({ id }) => id).join(", ")}.`,
       );
     return this.opened(project, view);
   }

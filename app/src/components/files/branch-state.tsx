@@ -36,7 +36,7 @@ export function BranchState({ branch, repository, repositories, project, onChoos
         </span>
       </div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1.5">
-        <span className="flex items-center gap-1.5">
+        <span className="flex min-w-0 flex-wrap items-center gap-1.5">
           {repositories.length > 1 ? (
             <>
               <label htmlFor={select}>Repository</label>
@@ -44,7 +44,7 @@ export function BranchState({ branch, repository, repositories, project, onChoos
                 id={select}
                 value={id}
                 onChange={({ target }) => onChoose(target.value)}
-                className="rounded-lg border border-line bg-surface px-2 py-1 text-base text-ink sm:text-xs"
+                className="max-w-full rounded-lg border border-line bg-surface px-2 py-1 text-base text-ink sm:text-xs"
               >
                 {repositories.map(({ id: repo }) => (
                   <option key={repo} value={repo}>
@@ -55,7 +55,7 @@ export function BranchState({ branch, repository, repositories, project, onChoos
             </>
           ) : (
             <span>
-              Repository <span className="font-mono text-ink">{id}</span>
+              Repository <span className="font-mono text-ink wrap-anywhere">{id}</span>
             </span>
           )}
           of{" "}
