@@ -8,6 +8,7 @@
 import { atBaseUrl, defaultModelProfile, missingKey } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
+import { admitGateway } from "./adapters/resilience/admitted-gateway.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { HostGuards } from "./adapters/resilience/host-guards.ts";
 import { MediaBudget } from "./adapters/resilience/media-budget.ts";
@@ -43,6 +44,7 @@ import type { Directory } from "./d1/directory.ts";
 import { D1McpLists } from "./d1/mcp-lists.ts";
 import { listsMoveOf } from "./d1/move-lists.ts";
 import { D1OwnedRows } from "./d1/owned-rows.ts";
+import { D1ProjectSettings, type KnownSettings } from "./d1/project-settings.ts";
 import { D1Repositories } from "./d1/repositories.ts";
 import type { TenantDatabases } from "./d1/tenant-databases.ts";
 import { D1Triggers, type TriggerDirectory } from "./d1/triggers.ts";
@@ -58,6 +60,8 @@ import type { LibraryPorts } from "./library/authoring/authoring.ts";
 import { importedChain } from "./library/authoring/imported-chain.ts";
 import { collectAgents } from "./library/define/collect-agents.ts";
 import type { Library } from "./library/define/define.ts";
+import { placed } from "./library/definitions/placed.ts";
+import { parseReference } from "./library/definitions/reference.ts";
 import { CODE_TENANT } from "./library/registry/definition-source.ts";
 import { DeployedCode } from "./library/registry/deployed-code.ts";
 import { type PinOptions, pinTool, pinWorkflow } from "./library/registry/pin.ts";
@@ -76,6 +80,7 @@ import type { DramatisEnv, DramatisOptions } from "./options.ts";
 import { strictestOf } from "./policy/gate.ts";
 import { sensitiveFiles } from "./policy/globs.ts";
 import { policyOf } from "./policy/policy.ts";
+import { runRefusal } from "./policy/project-settings.ts";
 import { DEFAULT_RETENTION } from "./policy/retention.ts";
 import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
@@ -208,12 +213,35 @@ export function dramatis(options: DramatisOptions) {
   const { interceptors = [], metrics, ...guardOptions } = models.resilience ?? {};
   const guards = new HostGuards(systemClock, guardOptions);
   const mediaBudget = new MediaBudget(systemClock);
-  const gateway = (env: DramatisEnv) =>
-    guardGateway(models.gateway?.(env) ?? builtInGateway(env, models.languageModels, trusted), {
-      guards,
-      interceptors,
-      ids: systemIds,
-    });
+  const known: KnownSettings = new Map();
+  const settings = ({ DB }: DramatisEnv) =>
+    DB === undefined ? null : new D1ProjectSettings(DB, known, systemClock);
+  const gateway = (env: DramatisEnv) => {
+    const built = models.gateway?.(env) ?? builtInGateway(env, models.languageModels, trusted);
+    const guarded = guardGateway(built, { guards, interceptors, ids: systemIds });
+    const admission = settings(env);
+    return admission === null ? guarded : admitGateway(guarded, admission);
+  };
+  /** Returns the model profile of a project's settings. Throws `NOT_FOUND` if it is not there. */
+  const projectProfile = async (env: DramatisEnv, tenant: string, projectId = "") => {
+    const { modelProfileId } = (await settings(env)?.read({ tenant, projectId })) ?? {};
+    if (modelProfileId === undefined) return undefined;
+    return placed(`Project "${projectId}", /modelProfileId`, () =>
+      registry(env, tenant).modelProfile(parseReference(modelProfileId)),
+    );
+  };
+  /** As in `CoordinatorApplication`. */
+  const permitRun = async (env: DramatisEnv, tenant: string, projectId: string) => {
+    const { limits } = (await settings(env)?.read({ tenant, projectId })) ?? {};
+    const most = limits?.maxConcurrentRuns;
+    if (most === undefined) return false;
+    const active = await directory(env)
+      ?.activeRuns(tenant, projectId)
+      .catch(() => 0);
+    const error = runRefusal(projectId, most, active ?? 0);
+    if (error !== undefined) unwrap({ ok: false, error });
+    return true;
+  };
 
   const defaultProfile = (env: DramatisEnv) =>
     models.default ?? defaultModelProfile(env, env.AI !== undefined);
@@ -237,6 +265,7 @@ export function dramatis(options: DramatisOptions) {
       triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
       lists: () => required(lists(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
+      settings: () => required(settings(env), "Projects need the D1 binding `DB`"),
       projects: () =>
         required(projects(env), "Projects need the D1 binding `DB` and the R2 binding `BUCKET`"),
       artifacts: () => requiredArtifacts(env),
@@ -319,8 +348,10 @@ export function dramatis(options: DramatisOptions) {
       const complete = (profile: ModelProfile) => atBaseUrl(profile, env);
       return {
         ...application(env),
-        resolve: (tenant, persona) =>
-          resolveChain(registry(env, tenant), persona, defaultProfile(env), complete),
+        resolve: (tenant, persona, projectId) =>
+          resolveChain(registry(env, tenant), persona, defaultProfile(env), complete, () =>
+            projectProfile(env, tenant, projectId),
+          ),
         upkeep: (tenant, persona) =>
           resolveUpkeep(registry(env, tenant), persona, defaultProfile(env), complete),
         memory: {
@@ -333,6 +364,7 @@ export function dramatis(options: DramatisOptions) {
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),
+      permitRun: (...run) => permitRun(env, ...run),
       tree: limits.runs,
       ...defined({ fanOutWidth: limits.fanOutWidth }),
     })),

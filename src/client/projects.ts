@@ -5,6 +5,7 @@ import type {
   commitView,
   filesBody,
   Project,
+  ProjectChange,
   ProjectRepository,
   ProjectSummary,
   projectBody,
@@ -29,6 +30,13 @@ export interface ProjectsClient {
   list(options?: PageRequest): Promise<{ projects: ProjectSummary[]; nextCursor?: string }>;
   get(id: string, options?: RequestOptions): Promise<Project>;
   create(project: z.input<typeof projectBody>, options?: RequestOptions): Promise<Project>;
+  /**
+   * Changes the name and the settings. Absent members stay, and `null` removes a setting. For operators and administrators.
+   *
+   * @example
+   * await client.projects.update("shop", { allowedModelProviders: ["anthropic"], budget: { tokens: 1_000_000 } });
+   */
+  update(id: string, change: ProjectChange, options?: RequestOptions): Promise<Project>;
   /** Deletes a project with its repositories and artifacts. It cannot be restored. */
   delete(id: string, options?: RequestOptions): Promise<void>;
   /** Adds an empty repository. */
@@ -108,7 +116,7 @@ interface Requests {
   get<Value>(path: string, options?: RequestOptions): Promise<Value>;
   list<Value>(path: string, page?: PageRequest): Promise<Value>;
   write<Value>(
-    method: "POST" | "PUT",
+    method: "POST" | "PUT" | "PATCH",
     path: string,
     body: object | Blob,
     options?: RequestOptions,
@@ -124,6 +132,7 @@ export function projectsClient({ get, list, write, remove, download }: Requests)
     list: (page) => list("projects", page),
     get: (id, init) => get(pathOf("projects", id), init),
     create: (project, init) => write("POST", "projects", project, init),
+    update: (id, change, init) => write("PATCH", pathOf("projects", id), change, init),
     delete: (id, init) => remove(pathOf("projects", id), init),
     addRepository: (id, added, init) => write("POST", pathOf("projects", id, "repos"), added, init),
     deleteRepository: (id, repo, init) => remove(repository(id, repo), init),

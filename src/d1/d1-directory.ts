@@ -60,7 +60,15 @@ import type {
   TurnsOwner,
 } from "./directory.ts";
 import { D1Queries, type Databases } from "./queries.ts";
-import { LIST_AGENTS, listRuns, PUT_AGENT, PUT_RUN, PUT_USAGE, SUM_USAGE } from "./statements.ts";
+import {
+  ACTIVE_RUNS,
+  LIST_AGENTS,
+  listRuns,
+  PUT_AGENT,
+  PUT_RUN,
+  PUT_USAGE,
+  SUM_USAGE,
+} from "./statements.ts";
 import { listTurns, PUT_LABELS, PUT_TURNS, REMOVE_LABELS, turnRow } from "./turn-statements.ts";
 
 type AgentRow = {
@@ -313,6 +321,11 @@ export class D1Directory implements Directory {
         "Lists do not have this conversation. Retry in a moment if it is new.",
         { retriable: true },
       );
+  }
+
+  async activeRuns(tenant: string, projectId: string): Promise<number> {
+    const [row] = await this.#queries.read<{ active: number }>(ACTIVE_RUNS, tenant, projectId);
+    return row?.active ?? 0;
   }
 
   async runs(principal: Principal, options: PageOptions & RunFilter = {}): Promise<Page<RunSummary>> {

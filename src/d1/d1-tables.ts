@@ -332,4 +332,12 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    name: "0010_project_settings",
+    statements: [
+      "ALTER TABLE projects ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0",
+      "ALTER TABLE projects ADD COLUMN hour INTEGER NOT NULL DEFAULT 0",
+      "ALTER TABLE projects ADD COLUMN calls INTEGER NOT NULL DEFAULT 0",
+    ],
+  },
 ];

@@ -118,6 +118,8 @@ export interface Directory {
   ): Promise<void>;
   /** Returns the turns of the conversations that the principal may see. Throws as `agents`. */
   turns(principal: Principal, options?: TurnsRequest): Promise<Page<TurnRecord>>;
+  /** Returns the number of runs of a project that have not ended. Throws as `agents`. */
+  activeRuns(tenant: string, projectId: string): Promise<number>;
   /** Returns the runs that the principal may see. Throws as `agents`. */
   runs(principal: Principal, options?: PageOptions & RunFilter): Promise<Page<RunSummary>>;
 }

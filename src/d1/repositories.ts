@@ -8,6 +8,8 @@
  */
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
+import type { Project, ProjectSettings } from "../protocol/projects.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageOptionsSchema } from "../shared/page.ts";
 import { toIso } from "../shared/time.ts";
@@ -52,11 +54,6 @@ export interface ProjectSummary {
   createdAt: string;
 }
 
-/** A project with its repositories, oldest first. */
-export interface ProjectView extends ProjectSummary {
-  repositories: RepositoryView[];
-}
-
 /** A branch or a tag. */
 export interface Reference {
   /** Such as `refs/heads/main`. */
@@ -92,14 +89,15 @@ const MAX_REPOSITORIES = 50;
 export type ProjectPart = Pick<RepositoryAddress, "tenant" | "project"> & { repo?: string | undefined };
 
 type RemovedRow = Required<RepositoryAddress> & { packs: string; vectors: string };
-type ProjectRow = { id: string; settings: string; created_at: number };
+type ProjectRow = { id: string; settings: string; created_at: number; tokens: number };
+type SummaryRow = Pick<ProjectRow, "id" | "created_at"> & { name: string | null };
 type RepositoryRow = { id: string; kind: RepositoryKind; default_branch: string; created_at: number };
 
 const ADD_PROJECT = `INSERT INTO projects (tenant, id, settings, created_at) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT DO NOTHING RETURNING id`;
-const FIND_PROJECT = "SELECT id, settings, created_at FROM projects WHERE tenant = ?1 AND id = ?2";
+const FIND_PROJECT = "SELECT id, settings, created_at, tokens FROM projects WHERE tenant = ?1 AND id = ?2";
 const LIST_PROJECTS = bothOrders(
-  (comparison, order) => `SELECT id, settings, created_at FROM projects
+  (comparison, order) => `SELECT id, settings ->> '$.name' AS name, created_at FROM projects
 WHERE tenant = ?1 AND id ${comparison} ?2 ORDER BY id ${order} LIMIT ?3`,
 );
 /** `?3` is a JSON list of repositories. Adds them if the project was created at `?4`. */
@@ -188,11 +186,11 @@ export class D1Repositories {
   async createProject(
     tenant: string,
     { id, name, repositories }: { id: string; name?: string; repositories: Omit<RepositoryView, "kind">[] },
-  ): Promise<ProjectView> {
+  ): Promise<Project> {
     const artifacts = { id: ARTIFACTS, kind: "artifacts" as const, defaultBranch: "main" };
     const list = [...repositories.map((each) => ({ ...each, kind: "code" as const })), artifacts];
     const now = this.clock.now();
-    const settings = JSON.stringify({ ...(name !== undefined && { name }) });
+    const settings = JSON.stringify(defined({ name }));
     const [created = []] = await this.#queries.transact(
       [ADD_PROJECT, tenant, id, settings, now],
       [ADD_FIRST_REPOSITORIES, tenant, id, JSON.stringify(list), now],
@@ -200,23 +198,31 @@ export class D1Repositories {
     if (created.length === 0) {
       throw new DramatisError("CONFLICT", `The project "${id}" exists. Choose another id.`);
     }
-    return { ...toSummary({ id, settings, created_at: now }), repositories: list };
+    return { ...toSummary({ id, name: name ?? null, created_at: now }), repositories: list };
   }
 
   /** Returns the projects of a tenant, by their ids. */
   async projects(tenant: string, options: PageOptions = {}): Promise<Page<ProjectSummary>> {
     const { limit, cursor, order } = validate(optionsSchema, options, "");
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);
-    const rows = await this.#queries.read<ProjectRow>(LIST_PROJECTS[order], tenant, start, limit + 1);
+    const rows = await this.#queries.read<SummaryRow>(LIST_PROJECTS[order], tenant, start, limit + 1);
     return pageOf(rows, limit, toSummary, ({ id }) => id);
   }
 
   /** Returns a project; `null` without it. */
-  async project(tenant: string, id: string): Promise<ProjectView | null> {
+  async project(tenant: string, id: string): Promise<Project | null> {
     const [row] = await this.#queries.read<ProjectRow>(FIND_PROJECT, tenant, id);
     if (row === undefined) return null;
     const repositories = await this.repositories(tenant, id);
-    return { ...toSummary(row), repositories: repositories.map(({ since, ...view }) => view) };
+    const { settings, tokens, ...summary } = row;
+    // SAFETY: the column has the name and the settings.
+    const { name = null, ...own } = JSON.parse(settings) as ProjectSettings & { name?: string };
+    return {
+      ...toSummary({ ...summary, name }),
+      ...own,
+      ...(own.budget && { spent: { tokens } }),
+      repositories: repositories.map(({ since, ...view }) => view),
+    };
   }
 
   /** Returns the repositories of a project, oldest first. */
@@ -333,9 +339,8 @@ export class D1Repositories {
   }
 }
 
-function toSummary({ id, settings, created_at }: ProjectRow): ProjectSummary {
-  // SAFETY: only `createProject` writes this column.
-  return { id, ...(JSON.parse(settings) as { name?: string }), createdAt: toIso(created_at) };
+function toSummary({ id, name, created_at }: SummaryRow): ProjectSummary {
+  return { id, ...(name !== null && { name }), createdAt: toIso(created_at) };
 }
 
 function toRepository({ id, kind, default_branch, created_at }: RepositoryRow): StoredRepository {

@@ -56,6 +56,9 @@ ON CONFLICT DO UPDATE SET status = excluded.status, seq = excluded.seq, ended_at
   error_code = excluded.error_code
 WHERE excluded.seq > runs.seq`;
 
+export const ACTIVE_RUNS = `SELECT COUNT(*) AS active FROM runs INDEXED BY runs_by_status
+WHERE tenant = ?1 AND status IN ('running', 'waiting') AND project_id = ?2`;
+
 /** The runs of a list. Absent members do not filter. */
 export interface RunsOf {
   starter?: string;

@@ -4,6 +4,7 @@
  * MERR-1  Only `rate_limit`, `timeout`, `transient` and `network` are retriable.
  * MERR-3  A request that exceeds its model's context is recognised by the message: providers have no common code for it.
  */
+import type { ErrorData } from "../shared/errors.ts";
 import type { ProviderId } from "./profile.ts";
 
 /** The categories of failure (§3.4). They decide about retry and fallback. */
@@ -31,6 +32,8 @@ export interface ModelError {
   requestId?: string;
   /** The wait that the provider requested, in milliseconds. */
   retryAfterMs?: number;
+  /** The error of a call that a setting of its project refused. No model was called. */
+  refusal?: ErrorData;
 }
 
 const RETRIABLE: ReadonlySet<ErrorCategory> = new Set(["rate_limit", "timeout", "transient", "network"]);

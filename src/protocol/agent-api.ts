@@ -133,9 +133,13 @@ export interface AgentApi extends AgentDataApi, MemoryApi {
   update(principal: Principal, change: AgentChange): Promise<Result<AgentView>>;
   /**
    * Returns the resolved chain that a new conversation pins, of the given version of the persona or of its own. `leased`: the
-   * agent has a budget, so the conversation's calls need a lease.
+   * agent has a budget, so the conversation's calls need a lease. `projects` are the projects that the conversation may have: the first of
+   * them that the agent works in sets the default model. Without them, it is the agent's first project.
    */
-  persona(version?: number): Promise<Result<{ chain: VersionChain; projectIds: string[]; leased?: true }>>;
+  persona(
+    version?: number,
+    projects?: readonly string[],
+  ): Promise<Result<{ chain: VersionChain; projectIds: string[]; leased?: true }>>;
   /** Returns the ids of the agent's conversations, ascending by creation. */
   conversations(options?: PageOptions): Promise<Result<Page<{ id: string; addedAt: string }>>>;
 }

@@ -1,5 +1,6 @@
 /** Bodies and views of projects and their repositories. */
 import { z } from "zod";
+import { PROVIDERS } from "../model/profile.ts";
 import { branchProblem } from "../shared/branch-problem.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 import { time } from "./scalars.ts";
@@ -8,6 +9,11 @@ import { time } from "./scalars.ts";
 const MAX_FIRST_REPOSITORIES = 20;
 /** Files of one request. */
 const MAX_FILES = 1_000;
+/** Servers of the Model Context Protocol that a project names. */
+const MAX_SERVERS = 100;
+/** Runs, and model calls of an hour. */
+const MAX_COUNT = 1_000_000;
+const MAX_TOKENS = 1_000_000_000_000;
 
 const branch = z
   .string()
@@ -15,6 +21,8 @@ const branch = z
     error: ({ input }) => `${JSON.stringify(input)} ${branchProblem(String(input))}`,
   })
   .meta({ description: "Name of a branch.", example: "main" });
+
+const name = z.string().min(1).max(200);
 
 export const repositoryBody = z
   .strictObject({
@@ -29,7 +37,7 @@ export const projectBody = z
       description: "Id of the project. Agents name it in `projectIds`.",
       example: "shop",
     }),
-    name: z.exactOptional(z.string().min(1).max(200)),
+    name: z.exactOptional(name),
     repositories: z
       .array(repositoryBody)
       .max(MAX_FIRST_REPOSITORIES)
@@ -52,6 +60,70 @@ export const repositoryView = z
 
 export type ProjectRepository = z.infer<typeof repositoryView>;
 
+const setting = {
+  modelProfileId: z.string().min(1).max(300).meta({
+    description: "Reference of the model profile for personas without one, in new conversations.",
+    example: "demo/fast",
+  }),
+  allowedModelProviders: z
+    .array(z.enum(PROVIDERS))
+    .min(1)
+    .meta({ description: "The providers that model calls of the project may use.", example: ["anthropic"] }),
+  allowedMcpServers: z
+    .array(definitionIdSchema)
+    .max(MAX_SERVERS)
+    .meta({ description: "The servers of the Model Context Protocol that the project may use." }),
+  budget: z
+    .strictObject({ tokens: z.int().min(0).max(MAX_TOKENS) })
+    .meta({ description: "Limits the tokens of the project's model calls since the budget was set." }),
+};
+const count = z.int().min(0).max(MAX_COUNT);
+const limit = {
+  maxConcurrentRuns: count.meta({ description: "Runs of workflows that have not ended." }),
+  maxModelCallsPerHour: count.meta({
+    description: "Attempts of model calls in an hour of the clock, in UTC.",
+  }),
+};
+
+/** The settings of a project. An absent setting allows everything. */
+const projectSettings = z.strictObject({
+  modelProfileId: z.exactOptional(setting.modelProfileId),
+  allowedModelProviders: z.exactOptional(setting.allowedModelProviders),
+  allowedMcpServers: z.exactOptional(setting.allowedMcpServers),
+  limits: z.exactOptional(
+    z.strictObject({
+      maxConcurrentRuns: z.exactOptional(limit.maxConcurrentRuns),
+      maxModelCallsPerHour: z.exactOptional(limit.maxModelCallsPerHour),
+    }),
+  ),
+  budget: z.exactOptional(setting.budget),
+});
+
+export type ProjectSettings = z.infer<typeof projectSettings>;
+
+/** A member that `null` removes. */
+const removable = <Schema extends z.ZodType>(schema: Schema) => z.exactOptional(schema.nullable());
+
+/** A merge patch of the name and the settings. */
+export const projectChange = z
+  .strictObject({
+    name: removable(name),
+    modelProfileId: removable(setting.modelProfileId),
+    allowedModelProviders: removable(setting.allowedModelProviders),
+    allowedMcpServers: removable(setting.allowedMcpServers),
+    limits: removable(
+      z.strictObject({
+        maxConcurrentRuns: removable(limit.maxConcurrentRuns),
+        maxModelCallsPerHour: removable(limit.maxModelCallsPerHour),
+      }),
+    ),
+    budget: removable(setting.budget),
+  })
+  .refine((change) => Object.keys(change).length > 0, "Give at least one setting. `null` removes a setting.")
+  .meta({ example: { allowedModelProviders: ["anthropic"], limits: { maxModelCallsPerHour: 1_000 } } });
+
+export type ProjectChange = z.infer<typeof projectChange>;
+
 export const projectSummary = z
   .strictObject({ id: z.string(), name: z.exactOptional(z.string()), createdAt: time })
   .meta({ id: "ProjectSummary" });
@@ -59,7 +131,14 @@ export const projectSummary = z
 export type ProjectSummary = z.infer<typeof projectSummary>;
 
 export const projectView = z
-  .strictObject({ ...projectSummary.shape, repositories: z.array(repositoryView) })
+  .strictObject({
+    ...projectSummary.shape,
+    ...projectSettings.shape,
+    spent: z.exactOptional(z.strictObject({ tokens: z.int() })).meta({
+      description: "The part of the budget that ended model calls have used. Absent without a budget.",
+    }),
+    repositories: z.array(repositoryView),
+  })
   .meta({ id: "Project" });
 
 export type Project = z.infer<typeof projectView>;

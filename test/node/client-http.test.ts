@@ -170,6 +170,12 @@ describe("requests", () => {
       undefined,
     ],
     [
+      "projects.update",
+      (client) => client.projects.update("shop", { budget: null }),
+      "PATCH /api/projects/shop",
+      { budget: null },
+    ],
+    [
       "projects.addRepository",
       (client) => client.projects.addRepository("shop", { id: "web", defaultBranch: "trunk" }),
       "POST /api/projects/shop/repos",

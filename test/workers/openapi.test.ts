@@ -547,6 +547,10 @@ describe("API-1 answers fit the document", () => {
     await ask("listProjects", "/api/projects?limit=x");
     await ask("getProject", path);
     await ask("getProject", "/api/projects/absent");
+    await ask("changeProject", path, put({ limits: { maxConcurrentRuns: 2 }, budget: { tokens: 5 } }));
+    await ask("changeProject", path, put({ allowedModelProviders: ["nobody"] }));
+    await ask("changeProject", path, put({ name: "Described again" }), MEMBER);
+    await ask("getProject", path);
     await ask("createRepository", `${path}/repos`, body({ id: "further" }));
     await ask("createRepository", `${path}/repos`, body({ id: "artifacts" }));
     const web = `${path}/repos/web`;

@@ -304,11 +304,12 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       });
     }
 
-    async persona(version?: number) {
+    async persona(version?: number, projects?: readonly string[]) {
       return this.ofAgent(async () => {
         const { persona, projectIds, tenant, budget } = this.#store.identity();
         const source = version !== undefined && "library" in persona ? { ...persona, version } : persona;
-        const chain = await this.#application.resolve(tenant, source);
+        const project = projects?.find((one) => projectIds.includes(one)) ?? projectIds[0];
+        const chain = await this.#application.resolve(tenant, source, project);
         return { chain, projectIds, ...(budget === undefined ? {} : { leased: true as const }) };
       });
     }

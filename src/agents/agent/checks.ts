@@ -22,8 +22,8 @@ export function checkAgentSize(given: object): void {
 
 /** The personas of an application. */
 export interface Personas {
-  /** Resolves a persona of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
-  resolve(tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
+  /** Resolves a persona of a tenant, for a conversation of a project. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
+  resolve(tenant: string, persona: Persona | DefinitionReference, projectId?: string): Promise<VersionChain>;
   /** Returns the memory upkeep of a persona. Throws as `resolve` does. */
   upkeep(tenant: string, persona: Persona | DefinitionReference): Promise<Upkeep>;
 }

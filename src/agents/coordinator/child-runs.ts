@@ -50,7 +50,7 @@ import { pinnedWorkflow } from "./starts.ts";
 
 interface ChildRunContext
   extends Pick<ActorContext, "clock" | "ids" | "keyValue" | "run" | "conversation" | "bounds">,
-    Pick<ActorContext, "checkedInput" | "checkPlace" | "location" | "workflow"> {
+    Pick<ActorContext, "checkedInput" | "checkPlace" | "location" | "workflow" | "permitRun"> {
   runtime: RunRuntime;
   listing: Pick<Copy, "publish">;
 }

@@ -44,6 +44,7 @@ export interface RuntimeContext extends WakeupPorts {
 
 export interface ActorContext
   extends RuntimeContext,
+    Pick<CoordinatorApplication, "permitRun">,
     Pick<
       Application,
       "directory" | "eventLog" | "exporter" | "log" | "workflow" | "checkedInput" | "location"
@@ -70,4 +71,6 @@ export interface CoordinatorApplication extends Application {
   fanOutWidth?: number;
   /** The limits of the tree of a new run. */
   tree: { active: number; tokens: number; total: number };
+  /** Reports whether the active runs of a project are limited. Throws `RATE_LIMITED` at the limit (SETTING-2). */
+  permitRun(tenant: string, projectId: string): Promise<boolean>;
 }

@@ -53,6 +53,7 @@ export async function startRun(
   checkNew(id, context.location(tenant), "/id");
   const workflow = pinned ?? (await context.workflow(tenant, reference));
   refuseWaiting(workflow, path);
+  const isCounted = await context.permitRun(tenant, projectId);
   // Another request may have started the run during the wait.
   if (runtime.exists) return repeated();
   await runtime.start({
@@ -66,19 +67,22 @@ export async function startRun(
     ...bounds,
     createdAt: clock.now(),
   });
-  void listing.publish();
+  const published = listing.publish();
+  // The next start counts this run.
+  if (isCounted) await published;
   return runView(runtime);
 }
 
 /** Returns the workflow of a tool call. Throws if it may not run here, or asks an agent that waits for it (RUNACCESS-3). */
 export async function pinnedWorkflow(
-  context: Pick<ActorContext, "checkPlace" | "location" | "workflow">,
+  context: Pick<ActorContext, "checkPlace" | "location" | "workflow" | "permitRun">,
   { tenant, id }: ActorAddress,
-  { workflow, path }: CalledRun,
+  { workflow, path, projectId }: CalledRun,
 ): Promise<PinnedWorkflow> {
   context.checkPlace();
   checkNew(id, context.location(tenant), "/id");
   const pinned = await context.workflow(tenant, workflow);
   refuseWaiting(pinned, path);
+  await context.permitRun(tenant, projectId);
   return pinned;
 }

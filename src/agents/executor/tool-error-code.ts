@@ -1,12 +1,12 @@
 /** Maps errors of the platform to codes of tool errors. */
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
-import type { DramatisError } from "../../shared/errors.ts";
 
-export function toolErrorCode({ code }: DramatisError): ToolErrorCode {
+export function toolErrorCode({ code }: { code: string }): ToolErrorCode {
   switch (code) {
     case "NOT_FOUND":
     case "INVALID_INPUT":
     case "PERMISSION_DENIED":
+    case "BUDGET_EXCEEDED":
     case "INTERNAL_ERROR":
       return code;
     case "INVALID_JSON":

@@ -6,6 +6,7 @@ import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { ListsMove } from "../../d1/move-lists.ts";
+import type { D1ProjectSettings } from "../../d1/project-settings.ts";
 import type { TriggerDirectory } from "../../d1/triggers.ts";
 import type { Projects } from "../../git/projects.ts";
 import type { LibraryPorts } from "../../library/authoring/authoring.ts";
@@ -26,6 +27,7 @@ export interface RequestPorts {
   triggers(): TriggerDirectory;
   lists(): ListsMove;
   attachments(): AttachmentStore;
+  settings(): D1ProjectSettings;
   projects(): Projects;
   artifacts(): Artifacts;
   mcpServers(): McpTools;

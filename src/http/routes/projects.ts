@@ -6,11 +6,14 @@ import { z } from "zod";
 import { ARTIFACTS, type RepositoryAddress } from "../../d1/repositories.ts";
 import { MAX_BUNDLE_BYTES } from "../../git/limits.ts";
 import type { Identity } from "../../git/objects.ts";
+import type { LibraryPorts } from "../../library/authoring/authoring.ts";
+import { parseReference } from "../../library/definitions/reference.ts";
 import {
   branchesView,
   commitView,
   filesBody,
   projectBody,
+  projectChange,
   projectSummary,
   projectView,
   repositoryBody,
@@ -19,6 +22,7 @@ import {
 import { DramatisError } from "../../shared/errors.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
+import { invalidAt } from "../../shared/validation.ts";
 import { readBytes } from "../base/body.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
@@ -53,6 +57,25 @@ export function permitExport({ principal }: HttpEnv["Variables"]): void {
     "FORBIDDEN",
     "Only authors, operators and administrators may read a whole repository.",
   );
+}
+
+/** Throws `FORBIDDEN` unless the principal may change settings: their limits hold for authors, too. */
+function permitSettings({ principal }: HttpEnv["Variables"]): void {
+  if (mayReadAll(principal)) return;
+  throw new DramatisError(
+    "FORBIDDEN",
+    "Only operators and administrators may change the settings of projects.",
+  );
+}
+
+/** Throws `INVALID_INPUT` unless the model profile exists. */
+async function checkProfile({ registry }: LibraryPorts, reference: string): Promise<void> {
+  try {
+    await registry.modelProfile(parseReference(reference));
+  } catch (error) {
+    if (!(error instanceof DramatisError) || error.retriable) throw error;
+    throw invalidAt("/modelProfileId", error.message);
+  }
 }
 
 export const projectRoutes: readonly Route[] = [
@@ -103,6 +126,31 @@ export const projectRoutes: readonly Route[] = [
     },
     async ({ params: { project: id } }, { principal: { tenant }, projects }) => {
       const project = await projects().rows.project(tenant, id);
+      if (project === null) throw nothingNamed("project", id);
+      return json(project);
+    },
+  ),
+  route(
+    {
+      id: "changeProject",
+      method: "patch",
+      path: PROJECT,
+      tag: "projects",
+      summary: "Change the name and the settings of a project",
+      description:
+        "For operators and administrators. The body is a merge patch: absent members stay, and `null` removes a setting. Other isolates of the Worker use a change within 10 seconds.",
+      params: projectParams,
+      body: projectChange,
+      answers: ok("The project.", projectView),
+      errors: ["FORBIDDEN", "UNAVAILABLE"],
+      permit: permitSettings,
+    },
+    async ({ params: { project: id }, body }, { principal: { tenant }, projects, settings, libraries }) => {
+      const { modelProfileId } = body;
+      if (typeof modelProfileId === "string") await checkProfile(libraries(tenant), modelProfileId);
+      const { rows } = projects();
+      await settings().change({ tenant, projectId: id }, body);
+      const project = await rows.project(tenant, id);
       if (project === null) throw nothingNamed("project", id);
       return json(project);
     },

@@ -63,7 +63,7 @@ export function parsePersonaSource(value: unknown, base = ""): Persona | Definit
 
 /**
  * Resolves a persona, its tools and its model profile. A bare id in a persona means a definition of the same library. A
- * persona without a model profile gets `defaultProfile`. `complete` adds settings of the deployment to each profile. Throws
+ * persona without a model profile gets the profile of its project, or else `defaultProfile`. `complete` adds settings of the deployment to each profile. Throws
  * `NOT_FOUND` for a definition that does not exist, `INVALID_INPUT` for invalid input.
  */
 export async function resolveChain(
@@ -71,6 +71,7 @@ export async function resolveChain(
   source: PersonaSource,
   defaultProfile: ModelProfile,
   complete: (profile: ModelProfile) => ModelProfile = (profile) => profile,
+  ofProject: () => Promise<PinnedProfile | undefined> = async () => undefined,
 ): Promise<VersionChain> {
   const persona = await resolvePersona(registry, parsePersonaSource(source));
   const { identity, memory, tools, titles } = persona.definition;
@@ -94,7 +95,7 @@ export async function resolveChain(
       ...memoryTools(persona.definition).map((tool) => toolsOf(tool)),
     ]),
     modelProfileId === undefined
-      ? inline("default", defaultProfile)
+      ? ofProject().then((profile) => profile ?? inline("default", defaultProfile))
       : profileAt("/identity/modelProfileId", modelProfileId),
     compactionId === undefined ? undefined : profileAt("/memory/compactionProfileId", compactionId),
     titles && profileAt("/titles/modelProfileId", titles.modelProfileId),

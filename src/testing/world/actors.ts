@@ -144,6 +144,7 @@ export class RunActor extends MortalActor<RunWorld, RunLife> {
       },
       checkPlace: () => undefined,
       location: () => ({}),
+      permitRun: async () => false,
       workflow: async (_tenant, reference) =>
         world.workflow(typeof reference === "string" ? reference : `${reference.library}/${reference.id}`),
       checkedInput: world.checkedInput,

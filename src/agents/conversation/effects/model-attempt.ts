@@ -88,7 +88,8 @@ export async function performAttempt(
     finishedAt: clock.now(),
   });
   const failed = (error: ModelError): AttemptResult => {
-    const { status, requestId } = error;
+    const { status, requestId, refusal } = error;
+    if (refusal !== undefined) return { notCalled: refusal };
     // Providers do not charge for refused requests.
     const isCharged = received !== "" || error.category === "timeout" || error.category === "canceled";
     return { ok: false, error, facts: { ...facts(isCharged), ...defined({ status, requestId }) }, streamed };

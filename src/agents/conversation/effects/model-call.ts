@@ -102,7 +102,8 @@ export async function performSideCall(
   const outcome = await performAttempt(ports, input, signal);
   const address = { ...placeOfCall(running), begunBy: running.turn, attempt };
   if (outcome.notCalled !== undefined) {
-    const error = { category: "transient", message: outcome.notCalled.message, retriable: true } as const;
+    const { message, retriable } = outcome.notCalled;
+    const error = { category: retriable ? "transient" : "validation", message, retriable } as const;
     return { type: "conversation.side_call.failed", ...address, error };
   }
   const { facts } = outcome;

@@ -23,13 +23,19 @@ type AgentPart = Awaited<ReturnType<AgentApi["persona"]>>;
 /** Time limit of an agent's answer, in milliseconds. Its own reads of the registry have a shorter limit. */
 export const AGENT_TIMEOUT_MS = 15_000;
 
-/** Returns the agent's part of a new conversation. Throws `UNAVAILABLE` if the agent does not answer in time. */
+/**
+ * Returns the agent's part of a conversation that has one of the projects; without projects, the agent's own project. Throws `UNAVAILABLE` if the
+ * agent does not answer in time.
+ */
 export function agentPart(
   clock: Pick<Clock, "timer">,
   agent: () => Promise<Pick<AgentApi, "persona">>,
+  projects?: readonly string[],
 ): Promise<AgentPart> {
   const reason = unanswered("The agent", AGENT_TIMEOUT_MS);
-  return withDeadline(clock, AGENT_TIMEOUT_MS, async () => (await agent()).persona(), { reason });
+  return withDeadline(clock, AGENT_TIMEOUT_MS, async () => (await agent()).persona(undefined, projects), {
+    reason,
+  });
 }
 
 /** Throws `INVALID_INPUT`, `INVALID_JSON` or `TOO_LARGE`. */

@@ -166,7 +166,8 @@ export class Opening {
     const { clock, agent } = this.context;
     const { agentId, operationId, attempt, path, readers, readersSeq, requester } = call;
     const { deadline, caller, bounds, calls } = call;
-    const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, agentId)));
+    const part = await agentPart(clock, () => agent(tenant, agentId), call.projectIds);
+    const { chain, projectIds, leased } = unwrap(part);
     const projectId = call.projectIds.find((one) => projectIds.includes(one));
     if (projectId === undefined)
       throw new DramatisError("FORBIDDEN", `The agent "${agentId}" shares no project with its caller.`);

@@ -91,7 +91,7 @@ export async function broughtBy(
   if (agents.some((known) => known.id === id)) return defined({ announcement });
   const apart = separation(record.id, id, location(tenant));
   if (apart !== null) throw new DramatisError("FORBIDDEN", apart);
-  const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, id)));
+  const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, id), [projectId]));
   if (!projectIds.includes(projectId))
     throw new DramatisError(
       "FORBIDDEN",

@@ -50,8 +50,9 @@ export class PrincipalRequests {
   async create(principal: Principal, input: CreateConversation): Promise<ConversationView> {
     const { access, runtime, clock, ids, agent, name, location, listing } = this.context;
     const request = parseCreate(input);
-    const { agentId, fingerprint } = request;
-    const part = unwrap(await agentPart(clock, () => agent(principal.tenant, agentId)));
+    const { agentId, projectId, fingerprint } = request;
+    const projects = projectId === undefined ? undefined : [projectId];
+    const part = unwrap(await agentPart(clock, () => agent(principal.tenant, agentId), projects));
     checkActorName(name(), principal, request);
     if (fingerprint !== undefined && runtime.exists) {
       const state = access.stateFor(principal);

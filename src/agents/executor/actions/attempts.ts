@@ -8,6 +8,7 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { sleepWith } from "../../../ports/deadline.ts";
 import { defined } from "../../../shared/defined.ts";
+import { toolErrorCode } from "../tool-error-code.ts";
 import type { ModelRun, RequestUsage } from "./ports.ts";
 
 const RETRIES = completeResilience({ maxAttempts: 3, baseBackoffMs: 500, jitterFactorRange: [1, 1] });
@@ -23,6 +24,10 @@ export async function pauseAfter(
   { clock, signal }: Pick<ModelRun, "clock" | "signal">,
 ): Promise<void> {
   signal.throwIfAborted();
+  if (error.refusal !== undefined) {
+    const { message, retriable } = error.refusal;
+    throw new ToolError(message, { code: toolErrorCode(error.refusal), retriable });
+  }
   const suggestedBackoffMs = Math.max(RETRIES.baseBackoffMs * 2 ** (failed - 1), error.retryAfterMs ?? 0);
   const step = nextStep({
     profile: RETRIES,

@@ -1,0 +1,112 @@
+/**
+ * The settings of projects, and the tokens and calls that count against them.
+ *
+ * SETTING-3  An isolate uses settings for `KNOWN_MS`. The limits of calls and tokens are checked against the stored settings, in the statement
+ *            that counts the call.
+ * SETTING-4  If D1 fails, the last known settings apply, without limits of calls and tokens. So an outage stops no turn.
+ */
+import type { ProviderId } from "../model/profile.ts";
+import { amountsOf } from "../model/spending.ts";
+import type { TokenUsage } from "../model/usage.ts";
+import { countsCalls, hourOf, providerRefusal, usageRefusal } from "../policy/project-settings.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ProjectChange, ProjectSettings } from "../protocol/projects.ts";
+import type { ErrorData } from "../shared/errors.ts";
+import { D1Queries } from "./queries.ts";
+
+/** Time in which an isolate uses the settings that it has read, in milliseconds. */
+const KNOWN_MS = 10_000;
+const MAX_KNOWN = 10_000;
+
+const FIND = "SELECT settings FROM projects WHERE tenant = ?1 AND id = ?2";
+/** `?3` is a merge patch. Without a budget, no tokens are counted. */
+const CHANGE = `UPDATE projects SET settings = json_patch(settings, ?3),
+  tokens = iif(json_patch(settings, ?3) ->> '$.budget' IS NULL, 0, tokens)
+WHERE tenant = ?1 AND id = ?2 RETURNING id`;
+/** The calls in the hour `?3`. */
+const CALLS = "iif(hour = ?3, calls, 0)";
+const BEGIN_CALL = `UPDATE projects SET calls = ${CALLS} + 1, hour = ?3
+WHERE tenant = ?1 AND id = ?2
+  AND coalesce(${CALLS} < settings ->> '$.limits.maxModelCallsPerHour', 1)
+  AND coalesce(tokens < settings ->> '$.budget.tokens', 1)
+RETURNING id`;
+const USED = `SELECT settings, tokens, ${CALLS} AS calls FROM projects WHERE tenant = ?1 AND id = ?2`;
+const ADD_TOKENS = "UPDATE projects SET tokens = tokens + ?3 WHERE tenant = ?1 AND id = ?2";
+
+/** The settings that an isolate has read, by tenant and project. All stores of the isolate share it. */
+export type KnownSettings = Map<string, { settings: ProjectSettings; until: number }>;
+
+interface ProjectPlace {
+  tenant: string;
+  projectId: string;
+}
+
+export class D1ProjectSettings {
+  readonly #queries: D1Queries;
+
+  constructor(
+    database: D1Database,
+    private readonly known: KnownSettings,
+    private readonly clock: Pick<Clock, "now" | "timer">,
+  ) {
+    this.#queries = new D1Queries(database, clock);
+  }
+
+  /** Returns the settings of a project; none without the project (SETTING-3, SETTING-4). */
+  async read({ tenant, projectId }: ProjectPlace): Promise<ProjectSettings> {
+    const key = keyOf({ tenant, projectId });
+    const known = this.known.get(key);
+    if (known !== undefined && this.clock.now() < known.until) return known.settings;
+    const until = this.clock.now() + KNOWN_MS;
+    const settings = await this.#find({ tenant, projectId }).catch(() => known?.settings ?? {});
+    this.known.delete(key);
+    this.known.set(key, { settings, until });
+    const [oldest] = this.known.keys();
+    if (this.known.size > MAX_KNOWN && oldest !== undefined) this.known.delete(oldest);
+    return settings;
+  }
+
+  /** Applies a merge patch to the name and the settings. Returns `false` without the project. Throws `UNAVAILABLE`. */
+  async change({ tenant, projectId }: ProjectPlace, change: ProjectChange): Promise<boolean> {
+    const changed = await this.#queries.change(CHANGE, tenant, projectId, JSON.stringify(change));
+    this.known.delete(keyOf({ tenant, projectId }));
+    return changed.length > 0;
+  }
+
+  /** Counts a model call. Returns the error of a call that the settings refuse (SETTING-1). */
+  async refusal(place: ProjectPlace, provider: ProviderId): Promise<ErrorData | undefined> {
+    const { tenant, projectId } = place;
+    const settings = await this.read(place);
+    const refused = providerRefusal(projectId, settings, provider);
+    if (refused !== undefined || !countsCalls(settings)) return refused;
+    const now = this.clock.now();
+    try {
+      const begun = await this.#queries.change(BEGIN_CALL, tenant, projectId, hourOf(now));
+      if (begun.length > 0) return undefined;
+      const [used] = await this.#queries.read<{ settings: string; tokens: number; calls: number }>(
+        ...[USED, tenant, projectId, hourOf(now)],
+      );
+      return used && usageRefusal(projectId, JSON.parse(used.settings), used, now);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Adds the usage of an ended model call, if the project has a budget. */
+  async spend(place: ProjectPlace, usage: TokenUsage): Promise<void> {
+    const { budget } = await this.read(place);
+    const { tokens } = amountsOf(usage, undefined);
+    if (budget === undefined || tokens === 0) return;
+    await this.#queries.change(ADD_TOKENS, place.tenant, place.projectId, tokens).catch(() => undefined);
+  }
+
+  async #find({ tenant, projectId }: ProjectPlace): Promise<ProjectSettings> {
+    const [row] = await this.#queries.read<{ settings: string }>(FIND, tenant, projectId);
+    // SAFETY: only `change` and the creation of projects write this column.
+    return row === undefined ? {} : (JSON.parse(row.settings) as ProjectSettings);
+  }
+}
+
+function keyOf({ tenant, projectId }: ProjectPlace): string {
+  return JSON.stringify([tenant, projectId]);
+}
