@@ -30,6 +30,7 @@ export const RUN_ENTRY_TYPES = [
   "task.completed",
   "task.failed",
   "task.lost",
+  "policy.denied",
   "work.held",
   "work.released",
   "run.rested",

@@ -187,6 +187,8 @@ describe("an agent with the tools of artifacts", () => {
       { path: "notes/tokens.md", version: head, deleted: true },
       expect.objectContaining({ code: "NOT_FOUND" }),
     ]);
+    const denials = (await conversation.journal()).filter(({ type }) => type === "policy.denied");
+    expect(denials.map(({ data }) => data)).toEqual([{ rule: "project" }, { rule: "project" }]);
     const log = await own.git.log((await own.git.head("main")) ?? "", 5);
     expect(log.map(({ message }) => message.trim())).toEqual([
       "Delete notes/tokens.md",

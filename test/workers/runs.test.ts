@@ -102,6 +102,18 @@ describe("a run", () => {
     expect(completed?.data).toMatchObject({ output: { body: "open" } });
   });
 
+  test("RUNDENIED-1 a task that a rule denies fails, and the journal names the rule", async () => {
+    const inputMapping = { order: "'1'", strict: "false", prices: "'http://2130706433:9/'" };
+    const nodes = [{ ref: "one", task: "test/bill", inputMapping }];
+    const { id } = await start({ initialNode: "one", nodes });
+    expect(await ended(id)).toMatchObject({ status: "failed", error: { code: "PERMISSION_DENIED" } });
+    const entries = (await journal(id)).filter(({ type }) => /^policy|^task.failed/.test(type));
+    expect(entries).toMatchObject([
+      { type: "policy.denied", node: "one", data: { attempt: 1, rule: "network" } },
+      { type: "task.failed", node: "one" },
+    ]);
+  });
+
   test("F10 a task of a function is retried up to its `retry`, under one operation id", async () => {
     const flow = (flaky: string): Flow => ({
       initialNode: "one",

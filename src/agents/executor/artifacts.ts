@@ -2,7 +2,7 @@
  * The artifacts of a call.
  *
  * ARTCALL-1  A call reaches the artifacts of its own project, and of the other projects of its agent. The tenant and the projects come from the
- *            context of the call.
+ *            context of the call. A denial has the rule `project`.
  * ARTCALL-2  After a call reads artifacts, its writes to memory are tainted, as after a read of a tainted memory.
  */
 import type { Artifacts } from "../../artifacts/artifacts.ts";
@@ -24,7 +24,7 @@ export function artifactsFor(
       if (project !== context.projectId && !projectIds.includes(project))
         throw new ToolError(
           `The agent does not work in the project "${project}". Its projects: ${listIds(project, projectIds)}.`,
-          { code: "PERMISSION_DENIED" },
+          { code: "PERMISSION_DENIED", rule: "project" },
         );
       const name = context.agentId ?? context.runId;
       const author = { name, email: `${name}@agents.invalid` };

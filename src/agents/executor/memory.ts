@@ -50,7 +50,7 @@ export function memoryFor(
   const rights = async () => {
     const turn = context.runId === undefined ? context : memory?.turn;
     if (turn === undefined) throw new ToolError(NO_AGENT, { code: "INVALID_INPUT" });
-    if (memory === undefined) throw new ToolError(NO_MEMORY, { code: "PERMISSION_DENIED" });
+    if (memory === undefined) throw new ToolError(NO_MEMORY, { code: "PERMISSION_DENIED", rule: "memory" });
     const { agentId, conversationId, turnId } = turn;
     const { scope, userId } = memory;
     const reader: MemoryReader = { scope, conversationId, ...defined({ userId }) };
@@ -112,7 +112,7 @@ export function memoryFor(
     },
     async pastTurns(options = {}) {
       const { agentId, turnId } = await rights();
-      if (context.runId !== undefined) throw new ToolError(NO_TURNS, { code: "PERMISSION_DENIED" });
+      if (context.runId !== undefined) throw new ToolError(NO_TURNS, { code: "PERMISSION_DENIED", rule: "memory" });
       const page = unwrap(await ports.pastTurns(context, { ...options, agentId, turnId }));
       return noted(
         page,

@@ -84,6 +84,8 @@ export interface NodeEnded {
   readonly outcome: NodeOutcome;
   /** The failure is transient. */
   readonly transient?: true;
+  /** The id of the rule that denied the task while it ran. */
+  readonly rule?: string;
   readonly task?: TaskSummary;
   /** It has read untrusted content of a memory (MEMTOOL-6). */
   readonly tainted?: true;

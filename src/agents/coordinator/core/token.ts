@@ -4,6 +4,7 @@
  * OPENCALLS-1  A run waits for at most `MAX_OPEN_CALLS` sub-workflows and agents at once. A further node fails. So a run can always end.
  * AGENTNODE-3  If no conversation started the run, a node in the mode `loop_in` fails with `INVALID_INPUT`. No agent is asked.
  * STEPS-3  A node without an `outputMapping` makes its result the output of its branch. Outside branches its result is dropped.
+ * RUNDENIED-1  If a rule denies a task while it runs, the journal has `policy.denied` with the rule, before the failure of the attempt.
  * RUNSIGNAL-2  After a transient failure, another attempt follows, as the policy of the task says. A `once` task has no further attempt.
  */
 import { nextAttemptAt } from "../../../library/tools/retry.ts";
@@ -106,7 +107,7 @@ function fitsOutbox(draft: Draft, token: Token): boolean {
 /** Takes the end of an attempt. A transient failure may have another attempt (RUNSIGNAL-2). */
 export function endNode(
   draft: Draft,
-  { token: id, attempt, outcome, transient, task, tainted }: NodeEnded,
+  { token: id, attempt, outcome, transient, rule, task, tainted }: NodeEnded,
 ): void {
   const token = draft.working(id, attempt);
   if (token === undefined) return;
@@ -115,6 +116,7 @@ export function endNode(
   // The end of a part has its own signal, with its result.
   if (token.part === true && "output" in outcome) return;
   draft.recoveries = 0;
+  if (rule !== undefined) draft.noteOf(token, "policy.denied", { attempt, rule });
   if ("error" in outcome && transient === true) {
     const work = workOf(draft.before.record, token);
     const own = attempt - (token.again?.attempts ?? 0);

@@ -174,7 +174,7 @@ export function endedBy(ended: CallEnd): NodeEnded[] {
   const outcome = outcomeOf(result, lost === true);
   const signal: NodeEnded = signals.get(ended) ?? {
     ...{ type: "node.ended", token, attempt, outcome },
-    ...defined({ transient, task, tainted }),
+    ...defined({ transient, rule: result.error?.rule, task, tainted }),
   };
   signals.set(ended, signal);
   return [signal];
