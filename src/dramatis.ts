@@ -24,6 +24,7 @@ import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { eventLogs } from "./agents/base/lookup/event-logs.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
 import { ownedStores } from "./agents/base/removal/owned-stores.ts";
+import { removeWorkspace } from "./agents/base/removal/removed-workspace.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createEventLogClass } from "./agents/event-log/event-log.ts";
@@ -85,8 +86,6 @@ import { DEFAULT_RETENTION } from "./policy/retention.ts";
 import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
-import type { ActorLookup } from "./protocol/actor-lookup.ts";
-import { isDestroyed } from "./protocol/destroyed.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
@@ -198,7 +197,10 @@ export function dramatis(options: DramatisOptions) {
     ownedStores({
       ...{ rows: rows(env), objects: objects(env), vectors: vectors(env), events: eventLogs(env) },
       workspaces: hasWorkspaces(workerClasses(env))
-        ? (tenant, id) => removeWorkspace(durableActors(env), tenant, id)
+        ? async (tenant, conversationId) => {
+            const { id } = workspaceOf({ conversationId });
+            await removeWorkspace(await durableActors(env).workspace(tenant, id));
+          }
         : null,
     });
 
@@ -405,16 +407,6 @@ export function dramatis(options: DramatisOptions) {
 /** Reports whether workspaces can exist. A Worker that was deployed before them may export the class without its migration. */
 function hasWorkspaces({ has, withoutStorage }: WorkerClasses): boolean {
   return has("Workspace") && !withoutStorage.includes("Workspace");
-}
-
-/** Deletes the workspace of a conversation. */
-async function removeWorkspace(actors: ActorLookup, tenant: string, conversationId: string): Promise<void> {
-  const workspace = await actors.workspace(tenant, workspaceOf({ conversationId }).id);
-  try {
-    unwrap(await workspace.remove());
-  } catch (error) {
-    if (!isDestroyed(error)) throw error;
-  }
 }
 
 /** Returns the executor of this Worker. Throws `UNAVAILABLE` unless the Worker exports it. */

@@ -82,6 +82,8 @@ export interface WorkspacesClient {
    * const { branch, repositories } = await client.workspaces.get({ run: id });
    */
   get(owner: WorkspaceOwner, options?: RequestOptions): Promise<WorkspaceView>;
+  /** Deletes the branch and the uncommitted files of an ended run. It cannot be restored. */
+  delete(run: string, options?: RequestOptions): Promise<void>;
   /** Lists the paths of files. `path` is a folder. */
   files(owner: WorkspaceOwner, options?: InRepository & { path?: string }): Promise<WorkspaceFiles>;
   /** Reads lines of a text file. */
@@ -143,13 +145,14 @@ export function projectsClient({ get, list, write, remove, download }: Requests)
   };
 }
 
-export function workspacesClient({ get, write }: Requests): WorkspacesClient {
+export function workspacesClient({ get, write, remove }: Requests): WorkspacesClient {
   const pathFor = (owner: WorkspaceOwner, ...parts: string[]) =>
     "run" in owner
       ? pathOf("runs", owner.run, "workspace", ...parts)
       : pathOf("conversations", owner.conversation, "workspace", ...parts);
   return {
     get: (owner, init) => get(pathFor(owner), init),
+    delete: (run, init) => remove(pathFor({ run }), init),
     files: (owner, { signal, ...of } = {}) => get(pathFor(owner, "files") + queryOf(of), defined({ signal })),
     file: (owner, path, { signal, ...of } = {}) =>
       get(pathFor(owner, "file") + queryOf({ path, ...of }), defined({ signal })),

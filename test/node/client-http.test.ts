@@ -342,12 +342,14 @@ describe("requests", () => {
     expect(await client.artifacts.delete("shop", "c.md", { ifVersion: "0f" })).toBeUndefined();
     await client.projects.deleteRepository("shop", "web");
     await client.projects.delete("shop");
+    await client.workspaces.delete("run_1");
     expect(received.map(({ method, url, body }) => `${method} ${url} ${body}`)).toEqual([
       'POST /api/agents/guide/memories {"memories":[{"content":"A fact."}]}',
       "DELETE /api/agents/guide/memories/mem_1 ",
       "DELETE /api/projects/shop/artifact?path=c.md&ifVersion=0f ",
       "DELETE /api/projects/shop/repos/web ",
       "DELETE /api/projects/shop ",
+      "DELETE /api/runs/run_1/workspace ",
     ]);
   });
 

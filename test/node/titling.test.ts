@@ -627,7 +627,7 @@ describe("G24 a title by a model", () => {
       call: titleCall(conversation),
     };
     const stopped = (n: number) => {
-      const lists = { formerTitles: [], attachments: [], results: [], conversations: [] };
+      const lists = { formerTitles: [], attachments: [], results: [], conversations: [], runs: [] };
       // SAFETY: planning reads the number of a turn only.
       const erasure = { turn: n, item: 0, turns: [{ n }], ...lists } as unknown as Erasure;
       const signal: Signal = { type: "conversation.entry.erase", ...ADA, erasure, envelopes: [] };

@@ -657,6 +657,7 @@ describe("API-1 answers fit the document", () => {
     await ask("readRunWorkspaceFile", `${path}/workspace/file?path=absent`);
     await ask("diffRunWorkspace", `${path}/workspace/diff?against=base`);
     await ask("listRunWorkspaceCommits", `${path}/workspace/commits`);
+    await ask("deleteRunWorkspace", `${path}/workspace`);
     await ask("listApprovals", "/api/approvals");
     const listed = async () => JSON.stringify(await ask("listRuns", "/api/runs?order=desc"));
     await expect.poll(listed).toContain('"status":"cancelled"');

@@ -198,6 +198,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getRunTrace: READ,
   getRunWorkflow: READ,
   getRunWorkspace: READ,
+  deleteRunWorkspace: READ,
   listRunWorkspaceFiles: READ,
   readRunWorkspaceFile: READ,
   diffRunWorkspace: READ,

@@ -10,7 +10,7 @@ import { AUTHOR, seededRepository } from "../support/seeded-repository.ts";
 import { shellContract } from "../support/shell-contract.ts";
 import { get, post } from "./http-client.ts";
 import { Play } from "./provider.ts";
-import { ended, start } from "./run-helpers.ts";
+import { call, ended, post as postFlow, start } from "./run-helpers.ts";
 import {
   ADA,
   checkInvariants,
@@ -61,6 +61,11 @@ const stubOf = (conversation: Pick<TestConversation, "id">) =>
   (exports as unknown as Record<string, DurableObjectNamespace>).Workspace?.getByName(
     `${ADA.tenant}:conv-${conversation.id}`,
   ) as DurableObjectStub & WorkspaceApi;
+
+const workspaceOfRun = (runId: string) =>
+  (exports as unknown as Record<string, DurableObjectNamespace>).Workspace?.getByName(
+    `${ADA.tenant}:run-${runId}`,
+  ) as DurableObjectStub;
 
 const write = (path: string, content: string, key: string): WorkspaceCall => ({
   ...{ kind: "repo.write", input: { path, content }, key, author: AUTHOR },
@@ -797,6 +802,101 @@ describe("A66 called agents and runs", () => {
     expect(await read("/commits?limit=1")).toMatchObject({ commits: [{ oid: head, message: "By a run" }] });
     const bob = { ...ADA, subject: "bob", roles: ["member"] };
     expect((await get(`/api/runs/${id}/workspace`, bob)).status).toBe(404);
+  });
+});
+
+describe("the workspace of a run", () => {
+  /** Posts a workflow that writes and commits a file, and writes another. Returns its reference. */
+  async function writer(): Promise<string> {
+    const step = (ref: string, kind: string, inputMapping: object) => ({
+      ref,
+      action: { kind },
+      inputMapping,
+    });
+    const task = {
+      ...{ id: `write-${++projects}`, timeoutMs: 20_000, inputSchema: { type: "object" } },
+      steps: [
+        step("write", "repo.write", { path: "'a'", content: "'1'" }),
+        step("commit", "repo.commit", { message: "'Add a'" }),
+        step("more", "repo.write", { path: "'b'", content: "'2'" }),
+      ],
+    };
+    expect((await post("/api/libraries/flows/tasks", task, ADA)).status).toBe(201);
+    return postFlow({ nodes: [{ ref: "start", task: task.id }], inputSchema: { type: "object" } });
+  }
+
+  const tables = (runId: string) =>
+    runInDurableObject(workspaceOfRun(runId), (_, { storage }) =>
+      storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'changes'").toArray(),
+    ).catch(() => null);
+
+  const runOf = async (workflow: string, not = "") => {
+    const found = () => get(`/api/runs?workflow=${workflow}`, ADA);
+    // SAFETY: the API describes its answer.
+    const runs = async () => ((await found()).body as unknown as { runs: { id: string }[] }).runs;
+    const [id] = await vi.waitUntil(async () => {
+      const ids = (await runs()).map((run) => run.id).filter((one) => one !== not);
+      return ids.length > 0 ? ids : undefined;
+    });
+    return id ?? "";
+  };
+
+  test("DELETE-3 ERASE-7 is deleted with the erased call and with the conversation that started the run", async () => {
+    const { project, git } = await newProject();
+    const workflow = await writer();
+    const tool = { id: `run-${projects}`, name: "build", description: "Builds.", target: { workflow } };
+    expect((await post("/api/libraries/flows/tools", tool, ADA)).status).toBe(201);
+    const identity = { systemPrompt: "You build.", modelProfileId: "test/scripted" };
+    const persona = { identity, tools: { toolIds: [`flows/${tool.id}`] } };
+    const agent = await post("/api/agents", { persona, projectIds: [project] }, ADA);
+    const conversation = await createConversation(agent.body.id);
+    skipInvariants(conversation);
+    const build = async () => {
+      const { turnId } = await conversation.play({
+        replies: [[{ call: "build", input: {} }], [{ text: "Done." }]],
+      });
+      const { moves } = await conversation.ended(turnId);
+      expect(moves.flatMap(({ toolResult }) => toolResult?.success ?? [])).toEqual([true]);
+      return moves.flatMap(({ toolCall }) => toolCall?.operationId ?? [])[0];
+    };
+    const operation = await build();
+    const erased = await runOf(workflow);
+    await build();
+    const deleted = await runOf(workflow, erased);
+    for (const id of [erased, deleted]) {
+      expect(await git.head(`dramatis/run-${id}`)).not.toBeNull();
+      expect(await tables(id)).toHaveLength(1);
+    }
+    expect((await request(`${conversation.path}/events/${operation}`, { method: "DELETE" })).status).toBe(
+      204,
+    );
+    await expect.poll(() => tables(erased)).toEqual([]);
+    expect(await git.head(`dramatis/run-${erased}`)).toBeNull();
+    expect(await tables(deleted)).toHaveLength(1);
+    expect((await request(conversation.path, { method: "DELETE" })).status).toBe(204);
+    await expect.poll(() => tables(deleted)).toEqual([]);
+    expect(await git.head(`dramatis/run-${deleted}`)).toBeNull();
+    expect((await get(`/api/runs/${deleted}`, ADA)).body).toMatchObject({ status: "completed" });
+  });
+
+  test("WORKSPACE-9 is deleted by a request after the end of its run", async () => {
+    const { project, git } = await newProject();
+    const { id } = await call("POST", "", 201, { workflow: await writer(), projectId: project });
+    expect(await ended(id)).toMatchObject({ status: "completed" });
+    const path = `/api/runs/${id}/workspace`;
+    const bob = { ...ADA, subject: "bob", roles: ["member"] };
+    expect((await request(path, { method: "DELETE" }, bob)).status).toBe(404);
+    expect((await get(path, ADA)).status).toBe(200);
+    expect((await request(path, { method: "DELETE" })).status).toBe(204);
+    expect(await git.head(`dramatis/run-${id}`)).toBeNull();
+    expect(await tables(id)).toEqual([]);
+    expect((await get(path, ADA)).status).toBe(404);
+    expect((await request(path, { method: "DELETE" })).status).toBe(204);
+    const inputMapping = { key: "input.key", name: "'one'", wait: "'hold'" };
+    const nodes = [{ ref: "start", task: "flow/work_once", inputMapping }];
+    const active = await start({ nodes }, {}, { projectId: project });
+    expect((await request(`/api/runs/${active.id}/workspace`, { method: "DELETE" })).status).toBe(409);
+    await call("POST", `/${active.id}/cancel`, 200);
   });
 });
 

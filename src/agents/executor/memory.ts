@@ -112,7 +112,8 @@ export function memoryFor(
     },
     async pastTurns(options = {}) {
       const { agentId, turnId } = await rights();
-      if (context.runId !== undefined) throw new ToolError(NO_TURNS, { code: "PERMISSION_DENIED", rule: "memory" });
+      if (context.runId !== undefined)
+        throw new ToolError(NO_TURNS, { code: "PERMISSION_DENIED", rule: "memory" });
       const page = unwrap(await ports.pastTurns(context, { ...options, agentId, turnId }));
       return noted(
         page,

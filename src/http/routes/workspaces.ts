@@ -14,14 +14,15 @@ import {
   workspaceFile,
   workspaceFiles,
   workspaceMerge,
+  workspaceOf,
   workspaceView,
 } from "../../protocol/workspace.ts";
 import { defined } from "../../shared/defined.ts";
-import { unwrap } from "../../shared/errors.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { mayAuthor } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
-import { json } from "../base/respond.ts";
+import { empty, json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
@@ -179,6 +180,37 @@ const readRoutes = ({ prefix, tag, noun, path, params, find }: OwnerKind): Route
 export const workspaceRoutes: readonly Route[] = [
   ...readRoutes(OF_CONVERSATIONS),
   ...readRoutes(OF_RUNS),
+  route(
+    {
+      id: "deleteRunWorkspace",
+      method: "delete",
+      path: `${RUN}/workspace`,
+      tag: "runs",
+      summary: "Delete the workspace of a run",
+      description:
+        "Deletes the branch of an ended run and its uncommitted files. It cannot be restored. The workspace of a sub-workflow is deleted with the workspace of the first run.",
+      params: runParams,
+      answers: [{ status: 204, description: "The workspace is deleted." }],
+      errors: ["CONFLICT", "UNAVAILABLE"],
+    },
+    async ({ params }, ports) => {
+      const run = await runOf(ports, params);
+      const { status } = unwrap(await run.status(ports.principal));
+      if (status === "running" || status === "waiting")
+        throw new DramatisError(
+          "CONFLICT",
+          "The run works in its workspace. Cancel the run, or wait for its end.",
+        );
+      const { id } = unwrap(await run.workspace(ports.principal));
+      if (id !== workspaceOf({ runId: params.id }).id)
+        throw new DramatisError(
+          "CONFLICT",
+          `The run shares the workspace "${id}". Delete it with its own run.`,
+        );
+      unwrap(await (await ports.actors.workspace(ports.principal.tenant, id)).remove());
+      return empty();
+    },
+  ),
   route(
     {
       id: "commitWorkspace",

@@ -41,4 +41,6 @@ export interface Erasure {
   /** The attachments for the whole results of the attempts of an erased call. They are deleted even if a call has read a page of one. */
   readonly results: readonly string[];
   readonly conversations: readonly string[];
+  /** The runs that a call started. Their workspaces are deleted. */
+  readonly runs: readonly string[];
 }

@@ -4,14 +4,15 @@
  * ERASE-5  Principals that may delete a conversation may erase its entries, also after its end. The erasure fails with a retriable
  *          `CONFLICT` while the entry's turn is active, its memories are being extracted, or a summary in progress may contain it.
  * ERASE-6  An erasure is durable when it is acknowledged, and idempotent.
- * ERASE-7  Attachments that only the entry names are deleted, with the stored results of an erased call and the conversations that an erased
- *          call has opened. A title from the erased message is removed, and a title by a model that describes a changed turn.
+ * ERASE-7  Attachments that only the entry names are deleted, with the stored results of an erased call, and the conversations and the workspaces
+ *          of runs that an erased call has begun. A title from the erased message is removed, and a title by a model that describes a changed turn.
  * ERASE-8  The agents of the conversation delete memories that have only this entry as their source.
  */
 import { attachmentIdOf } from "../../../attachments/attachment.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import {
   calledConversationId,
+  calledRunId,
   messageId,
   operationId,
   parseItemId,
@@ -20,12 +21,15 @@ import {
   turnId,
 } from "../../../protocol/ids.ts";
 import { MEMORY_SOURCES_ERASED } from "../../../protocol/memory.ts";
+import { workspaceOf } from "../../../protocol/workspace.ts";
 import type { Content } from "../../../shared/content.ts";
 import { plainText } from "../../../shared/content.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { type Jurisdiction, jurisdictionOf } from "../../../shared/location.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import { Removal, type RemovalStep } from "../../base/removal/removal.ts";
+import { removeWorkspace } from "../../base/removal/removed-workspace.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext } from "../context.ts";
 import type { JournalCopies } from "../copies/journal-copies.ts";
@@ -188,6 +192,10 @@ export class Erasing {
       results: operation === undefined ? [] : resultsOf(turn, operation),
       conversations:
         operation?.agent === undefined || this.#isInherited(turn) ? [] : openedBy(turn, operation),
+      runs:
+        operation?.target !== "workflow" || this.#isInherited(turn)
+          ? []
+          : runsOf(turn, operation, jurisdictionOf(record.id)),
     };
   }
 
@@ -225,6 +233,10 @@ export class Erasing {
         } else if (name.startsWith(TO_REMOVE.call)) {
           const used = await workspace?.(tenant, workspaceIn(record).id);
           if (used !== undefined) unwrap(await used.forget(name.slice(TO_REMOVE.call.length)));
+        } else if (name.startsWith(TO_REMOVE.run)) {
+          const { id } = workspaceOf({ runId: name.slice(TO_REMOVE.run.length) });
+          const used = await workspace?.(tenant, id);
+          if (used !== undefined) await removeWorkspace(used);
         } else {
           const opened = await conversation(tenant, name.slice(TO_REMOVE.conversation.length));
           const removed = await opened.remove({ subject: "system", tenant, roles: ["admin"] });
@@ -272,6 +284,12 @@ function openedBy(turn: Turn, { item, attempt, agent }: Turn["operations"][numbe
   return Array.from({ length: attempt }, (_, index) =>
     calledConversationId(id, index + 1, agent.jurisdiction),
   );
+}
+
+/** Returns the ids of the runs that the attempts of a call have started. */
+function runsOf(turn: Turn, { item, attempt }: Operation, jurisdiction: Jurisdiction | undefined): string[] {
+  const id = operationId(turn, item);
+  return Array.from({ length: attempt }, (_, before) => calledRunId(id, before + 1, jurisdiction));
 }
 
 /** Returns the ids of the stored results of a call's attempts. The result of a call may name any attachment. */

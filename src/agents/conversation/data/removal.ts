@@ -7,12 +7,14 @@
  *           read access.
  * DELETE-2  A deletion is durable when it is acknowledged, also during outages of other services. Afterwards reads, messages, results and
  *           connections get `NOT_FOUND`, and open connections and streams are closed. Its id is never reused.
- * DELETE-3  The conversations that its calls of agents opened are deleted with it.
+ * DELETE-3  The conversations that its calls of agents opened are deleted with it. So are the workspaces of the runs that its calls started.
  * DELETE-4  A deleted agent leaves its conversations. A conversation without another agent fails (LIFE-5), and stays readable.
  */
-import { calledConversationId, operationId } from "../../../protocol/ids.ts";
+import { calledConversationId, calledRunId, operationId } from "../../../protocol/ids.ts";
 import { MEMORY_SOURCES_ERASED } from "../../../protocol/memory.ts";
+import { workspaceOf } from "../../../protocol/workspace.ts";
 import { unwrap } from "../../../shared/errors.ts";
+import { type Jurisdiction, jurisdictionOf } from "../../../shared/location.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import {
@@ -20,6 +22,7 @@ import {
   type ActorRemovalPorts,
   type ActorTombstone,
 } from "../../base/removal/actor-removal.ts";
+import { removeWorkspace } from "../../base/removal/removed-workspace.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext } from "../context.ts";
 import type { ConversationState } from "../core/state.ts";
@@ -30,7 +33,7 @@ import { CONVERSATION_KEYS } from "../store/conversation-database.ts";
 
 interface RemovalContext
   extends Omit<ActorRemovalPorts, "wakeup" | "kind" | "keys" | "tombstone" | "bury">,
-    Pick<ActorContext, "send" | "conversation" | "expel"> {
+    Pick<ActorContext, "send" | "conversation" | "workspace" | "expel"> {
   runtime: ConversationRuntime;
   subscribers: Pick<Subscribers, "end">;
 }
@@ -106,33 +109,42 @@ export class ConversationRemoval extends ActorRemoval<RemovalContext & ActorRemo
     );
   }
 
-  /** Deletes the conversations that calls of agents opened (DELETE-3). */
-  protected override async removeFirst({ tenant }: ActorTombstone): Promise<void> {
+  /** Deletes the conversations and the workspaces of runs that calls began (DELETE-3). */
+  protected override async removeFirst({ tenant, id }: ActorTombstone): Promise<void> {
     const admin: Principal = { subject: "system", tenant, roles: ["admin"] };
-    for (const id of this.#opened()) {
-      const conversation = await this.ports.conversation(tenant, id);
+    for (const began of this.#began(jurisdictionOf(id))) {
+      if ("runId" in began) {
+        const workspace = await this.ports.workspace?.(tenant, workspaceOf(began).id);
+        if (workspace !== undefined) await removeWorkspace(workspace);
+        continue;
+      }
+      const conversation = await this.ports.conversation(tenant, began.conversationId);
       const removed = await conversation.remove(admin);
       if (!removed.ok && removed.error.code !== "NOT_FOUND") unwrap(removed);
     }
   }
 
-  /** Yields the ids of the conversations that calls have opened, by the entries of the journal. */
-  *#opened(): Generator<string> {
+  /** Yields the conversations and the runs that calls have begun, by the entries of the journal. */
+  *#began(own: Jurisdiction | undefined): Generator<{ conversationId: string } | { runId: string }> {
     const { store } = this.ports.runtime;
     for (let next = store.inherited.seq + 1; ; ) {
       const rows = store.journal.forward(next, SLICE);
       const last = rows.at(-1);
       if (last === undefined || last.seq + last.entries.length <= next) return;
       const called = rows.flatMap(({ entries }) =>
-        entries.filter(({ type }) => type === "agent_call.started"),
+        entries.filter(({ type }) => type === "agent_call.started" || type === "workflow_run.started"),
       );
       for (const { turn: n = 0, item = 0 } of called) {
         const turn = store.turn(n);
         const operation = turn?.operations.find((one) => one.item === item);
-        if (turn === null || operation?.agent === undefined) continue;
-        const { jurisdiction } = operation.agent;
-        for (let attempt = 1; attempt <= operation.attempt; attempt++)
-          yield calledConversationId(operationId(turn, item), attempt, jurisdiction);
+        if (turn === null || operation === undefined) continue;
+        const { agent, target } = operation;
+        const id = operationId(turn, item);
+        for (let attempt = 1; attempt <= operation.attempt; attempt++) {
+          if (target === "workflow") yield { runId: calledRunId(id, attempt, own) };
+          else if (agent !== undefined)
+            yield { conversationId: calledConversationId(id, attempt, agent.jurisdiction) };
+        }
       }
       next = last.seq + last.entries.length;
     }

@@ -35,6 +35,8 @@ const QUOTING = `SELECT n FROM turns WHERE status <> 'active' AND n > ?1
 export const TO_REMOVE = {
   attachment: "erasing:attachment:",
   conversation: "erasing:conversation:",
+  /** Runs with workspaces to delete. */
+  run: "erasing:run:",
   /** The results of a call that the workspace keeps. */
   call: "erasing:call:",
 } as const;
@@ -57,7 +59,7 @@ export function quotingTurns(database: SqlDatabase, n: number, id: string): numb
 /** Removes the content of an entry. Call it in a transaction. */
 export function eraseEntry(stores: ErasedStores, erasure: Erasure): void {
   const { database, events, journal, keyValue } = stores;
-  const { turn: n, item, turns, formerTitles, attachments, results, conversations } = erasure;
+  const { turn: n, item, turns, formerTitles, attachments, results, conversations, runs } = erasure;
   const own = turns.find((turn) => turn.n === n);
   if (own === undefined) throw new Error(`The erasure of an entry of turn ${n} lacks that turn.`);
   for (const turn of turns) rewrite(stores, turn);
@@ -85,6 +87,7 @@ export function eraseEntry(stores: ErasedStores, erasure: Erasure): void {
     if (!isNamed(database, attachment)) keyValue.put(TO_REMOVE.attachment + attachment, 1);
   for (const result of results) keyValue.put(TO_REMOVE.attachment + result, 1);
   for (const conversation of conversations) keyValue.put(TO_REMOVE.conversation + conversation, 1);
+  for (const run of runs) keyValue.put(TO_REMOVE.run + run, 1);
   if (own.operations.some((operation) => operation.item === item))
     keyValue.put(TO_REMOVE.call + operationId(own, item), 1);
 }
