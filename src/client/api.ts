@@ -9,6 +9,7 @@ import type {
   ConversationSummary,
   ConversationView,
   DeadLetterView,
+  ImportedConversation,
   JournalEntryView,
   MessageView,
   ResolvedApproval,
@@ -171,8 +172,11 @@ export interface DramatisClient {
     delete(id: string, options?: RequestOptions): Promise<void>;
     /** Returns the conversation as a file: one JSON text per line. Fails with `CONFLICT` while it has work. */
     export(id: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
-    /** Creates a conversation from a file of an export, with a new id unless one is given. For administrators. */
-    import(file: Blob, options?: RequestOptions & { id?: string }): Promise<ConversationView>;
+    /**
+     * Creates a conversation from a file of an export, with a new id unless one is given. `notRestored` names repositories with uncommitted files
+     * that were left out. For administrators.
+     */
+    import(file: Blob, options?: RequestOptions & { id?: string }): Promise<ImportedConversation>;
     /**
      * Creates a conversation with the history up to a turn that is over, by default the turn that completed last. Fails with `CONFLICT` if
      * the turn is not over.

@@ -18,6 +18,7 @@ export type {
   ConversationSummary,
   ConversationView,
   DeadLetterView,
+  ImportedConversation,
   JournalEntryView,
   MessageView,
   ResolvedApproval,

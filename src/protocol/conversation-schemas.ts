@@ -7,6 +7,7 @@ import { startingCaller, turnCaller, turnIssues } from "./caller-schemas.ts";
 import { ENTRY_TYPES } from "./journal.ts";
 import { locationFields } from "./location-policy.ts";
 import { approval, memoryError, move, usedMemories, wireError } from "./move-schemas.ts";
+import { lostFiles } from "./saved-workspace.ts";
 import { anyValue, count, ids, runId, time } from "./scalars.ts";
 import { dollars, providerCall, spending, turnTokens, usage } from "./usage-schemas.ts";
 
@@ -124,6 +125,17 @@ export const conversation = z
   .meta({ id: "Conversation" });
 
 export type ConversationView = z.infer<typeof conversation>;
+
+export const importedConversation = z
+  .strictObject({
+    ...conversation.shape,
+    notRestored: z.exactOptional(
+      z.array(lostFiles).meta({ description: "The repositories with files that were not restored." }),
+    ),
+  })
+  .meta({ id: "ImportedConversation" });
+
+export type ImportedConversation = z.infer<typeof importedConversation>;
 
 /** The turn that a turn replaces. */
 const replacing = {

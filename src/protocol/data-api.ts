@@ -1,6 +1,7 @@
 /** The RPC methods that delete conversations and agents, and erase their content. */
 import type { Result } from "../shared/errors.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { LostFiles } from "./saved-workspace.ts";
 
 export interface ConversationDataApi {
   /**
@@ -28,9 +29,10 @@ export interface ConversationDataApi {
   /**
    * Imports lines of an export, in order, into a conversation that does not exist. The conversation appears after the
    * last part. An unfinished import can restart, and is removed after an hour. Only administrators may import,
-   * because a file contains versions of personas and tools. `INVALID_INPUT` names the wrong line.
+   * because a file contains versions of personas and tools. `INVALID_INPUT` names the wrong line. Returns the end of the import after the
+   * last part.
    */
-  importLines(principal: Principal, part: ImportPart): Promise<Result<null>>;
+  importLines(principal: Principal, part: ImportPart): Promise<Result<ImportEnd | null>>;
   /** Takes the lines of a fork, in order. The actor of the forked conversation calls it. Otherwise like `importLines`. */
   takeFork(part: ImportPart): Promise<Result<null>>;
 }
@@ -48,6 +50,12 @@ export interface AgentDataApi {
    * import of a conversation.
    */
   importLines(principal: Principal, part: ImportPart): Promise<Result<null>>;
+}
+
+/** The end of the import of a conversation. */
+export interface ImportEnd {
+  /** The repositories with files that were not restored. */
+  notRestored: LostFiles[];
 }
 
 /** Lines of a file to import. */

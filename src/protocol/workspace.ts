@@ -8,6 +8,7 @@ import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext, WorkspaceLink } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
+import type { WorkspaceDataApi } from "./saved-workspace.ts";
 import { time } from "./scalars.ts";
 
 const repo = z
@@ -213,7 +214,7 @@ export interface WorkspacePlace {
 }
 
 /** The RPC interface of the actor `Workspace`. Callers check the rights of people first. */
-export interface WorkspaceApi {
+export interface WorkspaceApi extends WorkspaceDataApi {
   /** Runs an operation on the repositories of a project. The result depends on the kind. */
   perform(place: WorkspacePlace, call: WorkspaceCall): Promise<Result<JsonObject>>;
   /** Cancels a running command by the key of its call. */

@@ -1,6 +1,7 @@
 /** Workspaces on workerd: agents with the tools of repositories, commits, crashes, and the embedded shell. */
 import { env, runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
+import { ulid } from "ulid";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { embeddedShell } from "../../src/agents/workspace/shell/shell.ts";
 import type { GitRepository } from "../../src/git/git-repository.ts";
@@ -802,6 +803,96 @@ describe("A66 called agents and runs", () => {
     expect(await read("/commits?limit=1")).toMatchObject({ commits: [{ oid: head, message: "By a run" }] });
     const bob = { ...ADA, subject: "bob", roles: ["member"] };
     expect((await get(`/api/runs/${id}/workspace`, bob)).status).toBe(404);
+  });
+});
+
+describe("BACKUP-18 WORKBACKUP-1 the file of a conversation", () => {
+  const author = { ...ADA, subject: "bea", roles: ["member"] };
+  const exportOf = async ({ path }: TestConversation, principal = ADA) =>
+    (await request(`${path}/export`, {}, principal)).text();
+  const imported = async (body: string, query = "") => {
+    const response = await request(`/api/conversations/import${query}`, { method: "POST", body });
+    const view = await response.json<{ id: string; notRestored?: object[]; detail?: string }>();
+    expect(response.status, view.detail).toBe(201);
+    return view;
+  };
+
+  /** A conversation with a commit, and a change of each kind that is not committed. */
+  async function withFiles() {
+    const made = await newProject({ "old.txt": "old\n", "folder/a": "a\n" });
+    const conversation = await developer(made.project);
+    skipInvariants(conversation);
+    const { project } = made;
+    const workspace = stubOf(conversation);
+    unwrap(await workspace.perform({ project }, write("a.txt", "a\n", "op_1")));
+    unwrap(await workspace.perform({ project }, commit("Add a", "op_2")));
+    unwrap(await workspace.perform({ project }, write("a.txt", "changed\n", "op_3")));
+    unwrap(
+      await workspace.perform(
+        { project },
+        shell("rm old.txt; rm folder/a; rmdir folder; echo 1 > folder", "op_4"),
+      ),
+    );
+    unwrap(
+      await workspace.perform({ project }, { ...write(".env", "KEY=1\n", "op_5"), mayUseSensitive: true }),
+    );
+    return { ...made, conversation };
+  }
+
+  test("restores uncommitted files on a branch of its own, also after a restart", async () => {
+    const { project, git, conversation } = await withFiles();
+    const file = await exportOf(conversation);
+    const { id, notRestored } = await imported(file);
+    expect(notRestored).toBeUndefined();
+    await crash();
+    const read = async (of: string) => {
+      const { body } = await get(`/api/conversations/${of}/workspace`, ADA);
+      return body as unknown as { branch: string; repositories: object[] };
+    };
+    const [before, after] = [await read(conversation.id), await read(id)];
+    expect(after).toEqual({ ...before, branch: `dramatis/conv-${id}` });
+    expect(await git.head(after.branch)).toBe(await git.head(before.branch));
+    const rest = "/workspace/diff?against=base";
+    const diff = async (of: string) => (await get(`/api/conversations/${of}${rest}`, ADA)).body;
+    expect(await diff(id)).toEqual(await diff(conversation.id));
+    unwrap(await stubOf({ id }).perform({ project }, { ...commit("Go on", "op_1"), mayUseSensitive: true }));
+    expect(await filesAt(git, await git.head(after.branch))).toMatchObject({
+      "a.txt": "changed\n",
+      folder: "1\n",
+    });
+    expect(await read(conversation.id)).toEqual(before);
+    expect((await exportOf(conversation, { ...author, subject: "ada" })).includes(".env")).toBe(false);
+    expect(file).toContain(".env");
+  });
+
+  test("names repositories and commits that are missing, and imports the rest", async () => {
+    const { project, git, conversation } = await withFiles();
+    const file = await exportOf(conversation);
+    const head = await git.head(`dramatis/conv-${conversation.id}`);
+    const elsewhere = file.replaceAll(`"project":"${project}"`, '"project":"nowhere"');
+    const missing = { repo: "app", reason: 'The project "nowhere" has no repository "app".', files: 5 };
+    const { id, notRestored } = await imported(elsewhere);
+    expect(notRestored).toEqual([missing]);
+    expect(await tablesOf({ id })).toEqual([]);
+    const absent = file.replaceAll(String(head), "0".repeat(40));
+    expect((await imported(absent)).notRestored).toEqual([
+      { ...missing, reason: expect.stringContaining(`no commit ${"0".repeat(40)}`) },
+    ]);
+  });
+
+  test("that breaks off leaves no files, and the next import of the id begins anew", async () => {
+    const { project, git, conversation } = await withFiles();
+    const file = await exportOf(conversation);
+    const id = `conv_${ulid()}`;
+    const broken = file.slice(0, file.lastIndexOf('{"end"'));
+    const path = `/api/conversations/import?id=${id}`;
+    expect((await request(path, { method: "POST", body: broken })).status).toBe(422);
+    const plain = await developer(project);
+    await imported(await exportOf(plain), `?id=${id}`);
+    expect(await git.head(`dramatis/conv-${id}`)).toBeNull();
+    expect((await get(`/api/conversations/${id}/workspace`, ADA)).body).toMatchObject({
+      repositories: [{ changes: [] }],
+    });
   });
 });
 

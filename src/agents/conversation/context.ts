@@ -135,7 +135,7 @@ export interface ActorContext
   agent: Find<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
   conversation: Find<Pick<ConversationApi, "remove" | "resolveApproval" | "view" | "takeFork">>;
   /** Absent if workspaces cannot exist. */
-  workspace?: Find<Pick<WorkspaceApi, "forget" | "remove">>;
+  workspace?: Find<Omit<WorkspaceApi, "perform">>;
   /** Returns the actor's name. */
   name(): string;
   /** Returns the tenant and the id in the actor's name. */

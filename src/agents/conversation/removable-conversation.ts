@@ -2,7 +2,7 @@
  * The RPC methods that delete a conversation, the answers of its mailbox afterwards, and the removal of an actor without a conversation.
  */
 
-import type { ConversationDataApi, ImportPart } from "../../protocol/data-api.ts";
+import type { ConversationDataApi, ImportEnd, ImportPart } from "../../protocol/data-api.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
 import type { ErasedCallApi } from "../../protocol/executor-api.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
@@ -43,8 +43,8 @@ export abstract class RemovableConversation<Env extends Cloudflare.Env>
     return asResult(() => this.#existing().backup.export(principal));
   }
 
-  async importLines(principal: Principal, part: ImportPart): Promise<Result<null>> {
-    return asDone(() => {
+  async importLines(principal: Principal, part: ImportPart): Promise<Result<ImportEnd | null>> {
+    return asResult(() => {
       this.checkPlace();
       return this.context.backup.import(principal, part);
     });

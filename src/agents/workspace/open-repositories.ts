@@ -73,6 +73,11 @@ export class OpenRepositories {
     return this.opened(project, view);
   }
 
+  /** Forgets all opened repositories. */
+  forget(): void {
+    this.#opened.clear();
+  }
+
   /** Opens a repository again, after its branch has moved. */
   reopen({ view, git }: Opened): void {
     this.#keep(view, git);
@@ -127,7 +132,7 @@ function keyOf({ id, since }: Pick<StoredRepository, "id" | "since">): string {
 }
 
 /** Returns the files of a commit, with and without changes. */
-async function treesAt(
+export async function treesAt(
   git: GitRepository,
   commit: string | null,
   changes?: WorkingTree["changes"],

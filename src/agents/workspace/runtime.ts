@@ -16,6 +16,7 @@ import { z } from "zod";
 import type { StoredRepository } from "../../d1/repositories.ts";
 import type { Projects } from "../../git/projects.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { type SavedFile, savedWorkspace } from "../../protocol/saved-workspace.ts";
 import {
   type BranchMergeStrategy,
   COMMAND_MS,
@@ -34,6 +35,7 @@ import { fingerprint } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate, validateRequest } from "../../shared/validation.ts";
 import type { ActorStores } from "../base/storage/schema-upgrade.ts";
+import { WorkspaceBackup } from "./backup.ts";
 import { type FileOperation, listed, operate } from "./core/operations.ts";
 import type { WorkingTree } from "./core/working-tree.ts";
 import { type Opened, OpenRepositories } from "./open-repositories.ts";
@@ -76,11 +78,16 @@ export class WorkspaceRuntime implements WorkspaceApi {
   readonly #store: WorkspaceStore;
   readonly #repositories: OpenRepositories;
   readonly #queue: OperationQueue;
+  readonly #backup: WorkspaceBackup;
 
   constructor(private readonly ports: WorkspacePorts) {
     this.#store = new WorkspaceStore({ ...ports.stores, clock: ports.clock });
     this.#repositories = new OpenRepositories(this.#store, ports);
     this.#queue = new OperationQueue(ports.clock);
+    this.#backup = new WorkspaceBackup({
+      ...{ store: this.#store, repositories: this.#repositories, isSensitive: ports.isSensitive },
+      branch: () => this.#ownBranch,
+    });
   }
 
   /** Throws `UNAVAILABLE` for storage of a newer release. */
@@ -143,6 +150,34 @@ export class WorkspaceRuntime implements WorkspaceApi {
     });
   }
 
+  async saved({ from, mayUseSensitive }: Parameters<WorkspaceApi["saved"]>[0]) {
+    return asResult(() =>
+      this.#queue.run("saved", async () => {
+        const { project } = this.#store.record ?? {};
+        if (project === undefined) return null;
+        await this.#endCommit(project);
+        return this.#backup.saved(project, from, mayUseSensitive === true);
+      }),
+    );
+  }
+
+  async restore(saved: Parameters<WorkspaceApi["restore"]>[0]) {
+    return asResult(() =>
+      this.#queue.run("restore", async () => {
+        await this.#deleteBranches();
+        this.#store.reset();
+        for (const part of [this.#repositories, this.#backup]) part.forget();
+        if (saved === null) return [];
+        this.ports.checkPlace?.();
+        return this.#backup.restore(validateRequest(savedWorkspace, saved));
+      }),
+    );
+  }
+
+  async restoreFile(file: SavedFile) {
+    return asResult(() => this.#queue.run("restore", () => this.#backup.restoreFile(file)));
+  }
+
   async forget(callId: string) {
     return asDone(() => this.#store.forget(validateRequest(z.string().min(1).max(500), callId)));
   }
@@ -150,13 +185,17 @@ export class WorkspaceRuntime implements WorkspaceApi {
   async remove() {
     return asDone(() =>
       this.#queue.run("remove", async () => {
-        const { record } = this.#store;
-        if (record !== undefined)
-          for (const { repo, since } of this.#store.branches())
-            await this.#repositories.git(record.project, repo, since).deleteBranch(record.branch);
+        await this.#deleteBranches();
         this.#store.remove();
       }),
     );
+  }
+
+  async #deleteBranches(): Promise<void> {
+    const { record } = this.#store;
+    if (record === undefined) return;
+    for (const { repo, since } of this.#store.branches())
+      await this.#repositories.git(record.project, repo, since).deleteBranch(record.branch);
   }
 
   async #read(project: string, call: WorkspaceCall, operation: FileOperation): Promise<JsonObject> {
@@ -325,6 +364,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
 
   /** Checks the project, and creates the tables before the first use. Returns the repositories if it has read them. */
   async #use({ project, from }: WorkspacePlace): Promise<readonly StoredRepository[] | undefined> {
+    this.#backup.forget();
     const { project: known } = this.#store.record ?? {};
     if (known !== undefined && known !== project)
       throw new DramatisError(

@@ -6,7 +6,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { dropTables } from "../base/removal/actor-tables.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
-import type { Changes, FileMode } from "./core/working-tree.ts";
+import type { Changes, FileMode, TreeFile } from "./core/working-tree.ts";
 
 const SCHEMA: ActorSchema = { of: "workspace", first: 1, steps: [] };
 const RECORD_KEY = "workspace";
@@ -29,6 +29,7 @@ const CHANGES = "SELECT path, mode, content FROM changes WHERE repo = ?";
 const PUT_CHANGE = "INSERT OR REPLACE INTO changes (repo, path, mode, content) VALUES (?, ?, ?, ?)";
 const DELETE_CHANGE = "DELETE FROM changes WHERE repo = ? AND path = ?";
 const DELETE_CHANGES = "DELETE FROM changes WHERE repo = ?";
+const VERSION = "SELECT coalesce(max(n), 0) AS n FROM receipts";
 const RECEIPT = "SELECT result FROM receipts WHERE id = ?";
 const PUT_RECEIPT = "INSERT OR REPLACE INTO receipts (id, at, result) VALUES (?, ?, ?)";
 /** `?1` is the beginning of ids. A digit after it would be another number. */
@@ -100,6 +101,20 @@ export class WorkspaceStore {
     });
   }
 
+  /** Deletes everything, also the note of a deletion. */
+  reset(): void {
+    const { database, keyValue } = this.stores;
+    database.transaction(() => {
+      dropTables(this.stores);
+      for (const key of [RECORD_KEY, PENDING_KEY, REMOVED_KEY]) keyValue.delete(key);
+    });
+  }
+
+  /** Ascends with each operation that changes files. */
+  get version(): number {
+    return this.stores.database.all<{ n: number }>(VERSION)[0]?.n ?? 0;
+  }
+
   create(record: WorkspaceRecord): void {
     this.stores.database.transaction(() => {
       for (const table of TABLES) this.stores.database.run(table);
@@ -143,6 +158,13 @@ export class WorkspaceStore {
         mode === null ? null : { mode: mode as FileMode, content: content ?? new Uint8Array() },
       ]),
     );
+  }
+
+  /** Stores the change of a file; `null` is a deletion. Without a change, the file is as in the commit. */
+  putChange(repo: string, path: string, file: TreeFile | null | undefined): void {
+    const { database } = this.stores;
+    if (file === undefined) database.run(DELETE_CHANGE, repo, path);
+    else database.run(PUT_CHANGE, repo, path, file?.mode ?? null, file?.content ?? null);
   }
 
   receipt(id: string): JsonObject | undefined {

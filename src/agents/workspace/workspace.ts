@@ -45,6 +45,18 @@ export function createWorkspaceClass<Env extends Cloudflare.Env>(
       return this.#runtime.commits(...request);
     }
 
+    async saved(...request: Parameters<WorkspaceApi["saved"]>) {
+      return this.#runtime.saved(...request);
+    }
+
+    async restore(...request: Parameters<WorkspaceApi["restore"]>) {
+      return this.#runtime.restore(...request);
+    }
+
+    async restoreFile(...request: Parameters<WorkspaceApi["restoreFile"]>) {
+      return this.#runtime.restoreFile(...request);
+    }
+
     async forget(callId: string) {
       return this.#runtime.forget(callId);
     }

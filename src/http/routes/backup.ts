@@ -49,15 +49,19 @@ export function exported(lines: ReadableStream<Uint8Array>): Response {
 }
 
 /**
- * Passes the lines of a body to `take` in parts. Throws `TOO_LARGE` for a long line, `INVALID_INPUT` for an empty
+ * Passes the lines of a body to `take` in parts. Returns the answer to the last part. Throws `TOO_LARGE` for a long line, `INVALID_INPUT` for an empty
  * body, and errors of `take`.
  */
-export async function importFile(
+export async function importFile<End>(
   { body }: Request,
-  take: (part: ImportPart) => Promise<unknown>,
-): Promise<void> {
-  const sent = await sendParts(linesOf(body), ulid(), take);
+  take: (part: ImportPart) => Promise<End>,
+): Promise<End | undefined> {
+  let end: End | undefined;
+  const sent = await sendParts(linesOf(body), ulid(), async (part) => {
+    end = await take(part);
+  });
   if (sent === 0) throw new DramatisError("INVALID_INPUT", "The body is empty. Send the file of an export.");
+  return end;
 }
 
 /** Yields the non-empty lines of a body. */

@@ -4,7 +4,12 @@ import { ulid } from "ulid";
 import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { forkBody, newConversation, updateConversation } from "../../protocol/conversation-requests.ts";
-import { conversation, journalEntry, message } from "../../protocol/conversation-schemas.ts";
+import {
+  conversation,
+  importedConversation,
+  journalEntry,
+  message,
+} from "../../protocol/conversation-schemas.ts";
 import { charactersOf } from "../../protocol/ids.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { entryTypesOf } from "../../protocol/journal-names.ts";
@@ -174,8 +179,8 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Import a conversation",
       description:
-        "For administrators, because a file contains versions of personas and tools. The body is an export of any length, with lines of at most 16 MiB. The conversation has a new id, and the messages, turns and journal of the exported conversation. The conversation appears after the whole file was accepted. If a line is wrong, the error names it, and the import is discarded.",
-      created: conversation,
+        "For administrators, because a file contains versions of personas and tools. The body is an export of any length, with lines of at most 16 MiB. The conversation has a new id, and the messages, turns and journal of the exported conversation. `notRestored` names repositories with uncommitted files that were left out. The conversation appears after the whole file was accepted. If a line is wrong, the error names it, and the import is discarded.",
+      created: importedConversation,
       idDescription: "The id of the new conversation; generated when absent.",
       errors: ["FORBIDDEN", "CONFLICT"],
       permit: ({ principal }) => checkMayImport(principal),
@@ -186,9 +191,12 @@ export const conversationRoutes: readonly Route[] = [
       const id = query.id ?? newConversationIdOf(`conv_${ulid()}`, "", {}, policy);
       checkNew(id, policy, "/id");
       const conversation = await findConversation(ports, id);
-      await importFile(req.raw, async (part) => unwrap(await conversation.importLines(principal, part)));
+      const end = await importFile(req.raw, async (part) =>
+        unwrap(await conversation.importLines(principal, part)),
+      );
+      const notRestored = end?.notRestored ?? [];
       const view = unwrap(await (await actors.conversation(principal.tenant, id)).view(principal));
-      return json(view, 201, `${CONVERSATIONS}/${id}`);
+      return json({ ...view, ...(notRestored.length > 0 && { notRestored }) }, 201, `${CONVERSATIONS}/${id}`);
     },
   ),
   route(

@@ -68,6 +68,8 @@ export class PartImport<Found extends object> {
       // Another transfer may have ended since then.
       this.#checkFree();
       this.#clear();
+      // From here on, a failure leaves the import open, so its data outside are removed later.
+      await this.#begin(attempt);
     }
     this.#begun(from, attempt);
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
@@ -84,14 +86,11 @@ export class PartImport<Found extends object> {
       }
     }
     const next = from + lines.length;
-    const { end, armed } = database.transaction(() => {
+    return database.transaction(() => {
       // Another transfer may have begun while the lines were prepared.
       this.#checkFree();
       const begun = this.#begun(from, attempt);
       if (from === 1) this.actor.createTables?.();
-      const armed = from === 1 ? this.actor.wakeup.arm(ABANDONED_MS) : undefined;
-      // If the transaction fails, nothing awaits the arming.
-      armed?.catch(() => undefined);
       for (const change of changes) change(begun);
       keyValue.put(IMPORT, { ...begun, next, at: this.actor.clock.now() });
       const end = isLast && isEnd(parsed.at(-1), next - 1) ? finish(begun) : null;
@@ -100,10 +99,16 @@ export class PartImport<Found extends object> {
           "INVALID_INPUT",
           `Line ${next}: The file is incomplete. Export the ${this.kind} again.`,
         );
-      return { end, armed };
+      return end;
     });
-    await armed;
-    return end;
+  }
+
+  async #begin(attempt: string | undefined): Promise<void> {
+    const { database, keyValue, clock, wakeup } = this.actor;
+    await database.transaction(() => {
+      keyValue.put(IMPORT, { next: 1, at: clock.now(), ...defined({ attempt }) });
+      return { armed: wakeup.arm(ABANDONED_MS) };
+    }).armed;
   }
 
   /** Ends the import, in the transaction that makes the actor visible. */
@@ -133,9 +138,9 @@ export class PartImport<Found extends object> {
 
   /** Returns the import that this part continues. Throws `CONFLICT`. */
   #begun(from: number, attempt: string | undefined): Begun<Found> {
-    // SAFETY: an import begins without values.
-    const begun =
-      this.#stored() ?? ({ next: 1, at: this.actor.clock.now(), ...defined({ attempt }) } as Begun<Found>);
+    const begun = this.#stored();
+    if (begun === undefined)
+      throw new DramatisError("CONFLICT", "No import of this id has begun. Start it with the first line.");
     if (begun.attempt !== attempt)
       throw new DramatisError("CONFLICT", "Another import of this id has begun. Start the import again.");
     if (begun.next !== from)

@@ -9,14 +9,15 @@ import { z } from "zod";
 import { schemas } from "../../../memory/session/schemas.ts";
 import type { SessionEvent } from "../../../memory/session/session-event.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
-import type { ImportPart } from "../../../protocol/data-api.ts";
+import type { ImportEnd, ImportPart } from "../../../protocol/data-api.ts";
 import { ENTRY_TYPES } from "../../../protocol/journal.ts";
 import { participantSchema } from "../../../protocol/participants.ts";
+import type { LostFiles } from "../../../protocol/saved-workspace.ts";
 import { fromBase64, toBase64 } from "../../../shared/base64.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../../shared/id-schemas.ts";
-import { checkMayImport, type Principal } from "../../../shared/principal.ts";
+import { checkMayImport, mayAuthor, type Principal } from "../../../shared/principal.ts";
 import { cut } from "../../../shared/text.ts";
 import { toIso } from "../../../shared/time.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -34,12 +35,13 @@ import type { ConversationQueries } from "../reads/queries.ts";
 import type { ConversationRuntime } from "../runtime.ts";
 import { CONVERSATION_KEYS } from "../store/conversation-database.ts";
 import { eventLines, journalLines, PAGE, turnLines } from "./backup-lines.ts";
+import { ConversationFiles, withLost } from "./conversation-files.ts";
 import { readAll } from "./read-all.ts";
 
 interface BackupContext
   extends Pick<
     ActorContext,
-    "clock" | "database" | "keyValue" | "attachments" | "importedChain" | "owner" | "retained"
+    "clock" | "database" | "keyValue" | "attachments" | "workspace" | "importedChain" | "owner" | "retained"
   > {
   runtime: ConversationRuntime;
   queries: ConversationQueries;
@@ -56,6 +58,7 @@ type CheckedChain = (chain: unknown, path: string) => Promise<unknown>;
 /** The values that the lines of a file give. */
 interface Found {
   record: Omit<ConversationIdentity, "id" | "tenant">;
+  lost: LostFiles[];
 }
 
 /** Milliseconds since the epoch that a date can have. */
@@ -120,17 +123,22 @@ const attachmentSchema = z.strictObject({
 
 export class ConversationBackup {
   readonly #import: PartImport<Found>;
+  readonly #files: ConversationFiles;
 
   constructor(
     private readonly context: BackupContext,
     wakeup: Wakeup,
   ) {
     const { clock, database, keyValue, runtime } = context;
+    this.#files = new ConversationFiles(context);
     this.#import = new PartImport("conversation", {
       ...{ clock, database, keyValue, wakeup, keys: CONVERSATION_KEYS },
       isTaken: () => runtime.exists || runtime.store.tombstone() !== undefined,
       createTables: () => runtime.store.createTables(),
-      removeOutside: async () => context.attachments?.deleteAll(context.owner()),
+      removeOutside: async () => {
+        await context.attachments?.deleteAll(context.owner());
+        await this.#files.restore(null);
+      },
     });
   }
 
@@ -139,13 +147,13 @@ export class ConversationBackup {
     const { state } = this.context.runtime;
     checkKeeper(state.record, principal);
     checkIdle(state);
-    return linesStream(this.#lines(state));
+    return linesStream(this.#lines(state, mayAuthor(principal)));
   }
 
   /** Takes a part of a file. Throws `FORBIDDEN`, `CONFLICT`, and `INVALID_INPUT` for an invalid line. */
-  async import(principal: Principal, given: ImportPart): Promise<void> {
+  async import(principal: Principal, given: ImportPart): Promise<ImportEnd | null> {
     checkMayImport(principal.tenant === this.context.owner().tenant ? principal : { roles: [] });
-    await this.#take(given, (chain, path) =>
+    return this.#take(given, (chain, path) =>
       this.context.importedChain(this.context.owner().tenant, chain, path),
     );
   }
@@ -160,17 +168,18 @@ export class ConversationBackup {
     }
   }
 
-  async #take(given: ImportPart, chainOf: CheckedChain): Promise<void> {
+  async #take(given: ImportPart, chainOf: CheckedChain): Promise<ImportEnd | null> {
     const { runtime, copies, listing } = this.context;
-    const sent = await this.#import.take(
+    const end = await this.#import.take(
       given,
       (line) => this.#prepare(line, chainOf),
-      ({ record }) => (record ? [...this.#finish(record), copies.note()] : null),
+      ({ record, lost = [] }) => (record ? { lost, sent: [...this.#finish(record), copies.note()] } : null),
     );
-    if (sent === null) return;
-    await Promise.all(sent);
+    if (end === null) return null;
+    await Promise.all(end.sent);
     void copies.publish();
     if (runtime.state.record.listed !== false) await listing.publish();
+    return { notRestored: end.lost };
   }
 
   /** Removes a stalled import. Returns the milliseconds until the next call; `null` without an open import. */
@@ -178,13 +187,14 @@ export class ConversationBackup {
     return this.#import.wake();
   }
 
-  async *#lines(state: ConversationState): AsyncGenerator<unknown> {
+  async *#lines(state: ConversationState, mayUseSensitive: boolean): AsyncGenerator<unknown> {
     const { runtime, keyValue, clock, attachments } = this.context;
     const { store } = runtime;
     const { seq: newest } = state;
     const { id, tenant, fingerprint: _fingerprint, agents, ...record } = state.record;
     yield headerOf("conversation", id, toIso(clock.now()));
     yield { record: { ...record, agents } };
+    yield* this.#files.lines(state.record, mayUseSensitive);
     const cut = { seq: newest, turns: state.turns, sessions: state.sessions, active: [] };
     const check = () => this.#checkUnchanged(newest);
     yield* journalLines(store, cut, check);
@@ -216,6 +226,18 @@ export class ConversationBackup {
   ): Promise<(found: Partial<Found>) => void> {
     const [[kind = "", value] = []] = Object.entries(line);
     if (kind === "attachment") await this.#attach(value);
+    if (kind === "workspace") {
+      const lost = await this.#files.restore(value);
+      return (found) => {
+        found.lost = lost;
+      };
+    }
+    if (kind === "file") {
+      const lost = await this.#files.restoreFile(value);
+      return (found) => {
+        found.lost = withLost(found.lost ?? [], lost);
+      };
+    }
     const checked = kind === "record" ? await this.#checked(value, chainOf) : value;
     return (found) => this.#store(kind, checked, found);
   }
