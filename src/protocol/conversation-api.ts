@@ -40,6 +40,7 @@ import type {
 import type { SignalResult, StartedTurn } from "./signals.ts";
 import type { SubscribeActor } from "./subscribers.ts";
 import type { TracePart } from "./trace.ts";
+import type { MergeNote } from "./workspace.ts";
 
 /**
  * A page of conversations. `sort` is `created` by default; `activity` lists the latest first by default. `pinned` and `archived` filter by
@@ -68,6 +69,8 @@ export interface ConversationApi extends ConversationDataApi {
   update(principal: Principal, input: UpdateConversation): Promise<Result<ConversationView>>;
   /** Fails unless this principal may write to the conversation now: `CONVERSATION_CLOSED` after its end. */
   checkSpeaker(principal: Principal): Promise<Result<null>>;
+  /** Notes a merge of the conversation's branch in the journal, also after its end. For authors who may read the conversation. */
+  noteMerge(principal: Principal, merged: MergeNote): Promise<Result<null>>;
   startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>>;
   /**
    * Starts a turn like `startTurn` and resolves with the turn when it is over, even if it failed. Use it in Workers

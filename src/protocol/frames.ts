@@ -19,6 +19,7 @@ import type { Participant } from "./participants.ts";
 import type { TaskView } from "./task-summary.ts";
 import type { SpendingView } from "./usage-schemas.ts";
 import type { Snapshot } from "./views.ts";
+import type { MergeNote } from "./workspace.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -51,6 +52,8 @@ interface FrameData {
     /** The smallest limits of the conversation and of its agent. `null` if there are no limits. */
     budget?: Budget | null;
     budgetLeft?: Budget;
+    /** A person merged the branch of the conversation. */
+    merged?: MergeNote;
   };
   "participant.joined": { participant: Participant };
   "participant.left": { participant: Participant };

@@ -206,6 +206,13 @@ export const workspaceMerge = z
 
 export type WorkspaceMerge = z.infer<typeof workspaceMerge>;
 
+export const mergeNote = workspaceMerge
+  .pick({ repo: true, branch: true, into: true })
+  .extend({ commit: z.string() });
+
+/** A merge in the journal of a conversation. */
+export type MergeNote = z.infer<typeof mergeNote>;
+
 /** The place of a workspace. */
 export interface WorkspacePlace {
   project: string;

@@ -19,7 +19,7 @@ import {
   createConversation,
   request,
   skipInvariants,
-  type TestConversation,
+  TestConversation,
 } from "./world.ts";
 
 const TOOLS = ["tree", "read", "write", "edit", "search", "diff", "commit"].map(
@@ -1010,6 +1010,14 @@ describe("A67 merges", () => {
     expect(first).toMatchObject({ status: 200, body: { repo: "app", branch: one.branch, into: "main" } });
     const second = await post(`${other.path}/merge`, { strategy: "rebase" }, ADA);
     const merged = await git.head("main");
+    const of = new TestConversation(other.path.split("/")[3] ?? "");
+    const note = { repo: "app", branch: other.branch, into: "main", commit: merged };
+    expect((await of.journal()).at(-1)).toMatchObject({
+      ...{ type: "conversation.updated", data: { merged: note, by: { type: "user", userId: ADA.subject } } },
+    });
+    const reader = await of.connect({ from: 0 });
+    await reader.frame("conversation.updated");
+    expect(reader.framesOf("conversation.updated").map(({ data }) => data)).toEqual([{ merged: note }]);
     expect(second.body).toEqual({ repo: "app", branch: other.branch, into: "main", commit: merged });
     expect(await filesAt(git, await git.head("main"))).toMatchObject({ one: "1\n", other: "2\n" });
     expect(await git.head(other.branch)).toBe(merged);

@@ -54,10 +54,11 @@ import type {
   WorkflowResult,
   WorkflowResultApi,
 } from "../../protocol/workflow-call.ts";
+import { type MergeNote, mergeNote } from "../../protocol/workspace.ts";
 import { defined } from "../../shared/defined.ts";
-import { asDone, asResult, type Result } from "../../shared/errors.ts";
+import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
-import type { Principal } from "../../shared/principal.ts";
+import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { validate, validateRequest } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import type { Client } from "../base/sockets/client.ts";
@@ -167,6 +168,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asDone(() => {
         this.#context.access.checkSpeaker(principal);
         checkOpen(this.#runtime.state);
+      });
+    }
+
+    async noteMerge(principal: Principal, merged: MergeNote) {
+      return asDone(() => {
+        this.#context.access.stateFor(principal);
+        if (!mayAuthor(principal))
+          throw new DramatisError("FORBIDDEN", "Only authors and administrators merge branches.");
+        const caller = { type: "user", userId: principal.subject } as const;
+        return this.#runtime.changes.merged(caller, validateRequest(mergeNote, merged, "/merged"));
       });
     }
 

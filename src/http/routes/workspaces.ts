@@ -8,6 +8,7 @@ import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import {
   WORKSPACE_INPUTS,
   type WorkspaceKind,
+  type WorkspaceMerge,
   workspaceCommit,
   workspaceCommits,
   workspaceDiff,
@@ -89,7 +90,7 @@ async function perform(
     ...{ kind, input: defined(input) as JsonObject, key: `http_${ulid()}`, author, ...allowed },
     isForPerson: true as const,
   };
-  return json(unwrap(await workspace.perform(place, call)));
+  return unwrap(await workspace.perform(place, call));
 }
 
 /** Returns the routes that read the workspaces of a kind of owners. */
@@ -123,7 +124,8 @@ const readRoutes = ({ prefix, tag, noun, path, params, find }: OwnerKind): Route
       answers: ok("The paths, with uncommitted files.", workspaceFiles),
       errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
     },
-    async ({ params, query }, ports) => perform(ports, await find(ports, params.id), "repo.tree", query),
+    async ({ params, query }, ports) =>
+      json(await perform(ports, await find(ports, params.id), "repo.tree", query)),
   ),
   route(
     {
@@ -137,7 +139,8 @@ const readRoutes = ({ prefix, tag, noun, path, params, find }: OwnerKind): Route
       answers: ok("Lines of the file.", workspaceFile),
       errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
     },
-    async ({ params, query }, ports) => perform(ports, await find(ports, params.id), "repo.read", query),
+    async ({ params, query }, ports) =>
+      json(await perform(ports, await find(ports, params.id), "repo.read", query)),
   ),
   route(
     {
@@ -156,7 +159,8 @@ const readRoutes = ({ prefix, tag, noun, path, params, find }: OwnerKind): Route
       answers: ok("A unified difference.", workspaceDiff),
       errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
     },
-    async ({ params, query }, ports) => perform(ports, await find(ports, params.id), "repo.diff", query),
+    async ({ params, query }, ports) =>
+      json(await perform(ports, await find(ports, params.id), "repo.diff", query)),
   ),
   route(
     {
@@ -230,7 +234,7 @@ export const workspaceRoutes: readonly Route[] = [
     async ({ params, body }, ports) => {
       const conversation = await findConversation(ports, params.id);
       unwrap(await conversation.checkSpeaker(ports.principal));
-      return perform(ports, conversation, "repo.commit", body);
+      return json(await perform(ports, conversation, "repo.commit", body));
     },
   ),
   route(
@@ -241,7 +245,7 @@ export const workspaceRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Merge the branch of a conversation",
       description:
-        "For authors and administrators. Merges the branch into the default branch of the repository. With conflicts, nothing is merged.",
+        "For authors and administrators. Merges the branch into the default branch of the repository. With conflicts, nothing is merged. The journal of the conversation has the merge.",
       params: conversationParams,
       body: repoQuery
         .extend({ strategy: WORKSPACE_INPUTS["repo.merge"].shape.strategy.unwrap().exactOptional() })
@@ -252,7 +256,14 @@ export const workspaceRoutes: readonly Route[] = [
       errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
       permit: permitWriting,
     },
-    async ({ params, body }, ports) =>
-      perform(ports, await findConversation(ports, params.id), "repo.merge", body),
+    async ({ params, body }, ports) => {
+      const conversation = await findConversation(ports, params.id);
+      const merged = await perform(ports, conversation, "repo.merge", body);
+      // SAFETY: the workspace returns this view.
+      const { repo, branch, into, commit } = merged as unknown as WorkspaceMerge;
+      if (commit !== undefined)
+        unwrap(await conversation.noteMerge(ports.principal, { repo, branch, into, commit }));
+      return json(merged);
+    },
   ),
 ];

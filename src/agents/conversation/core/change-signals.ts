@@ -1,9 +1,11 @@
 /** The signals that change the settings and the participants of a conversation. */
+
 import type { Budget } from "../../../protocol/budget.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { TurnOrder } from "../../../protocol/conversation-schemas.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Handoff, Participant } from "../../../protocol/participants.ts";
+import type { MergeNote } from "../../../protocol/workspace.ts";
 import type { ConversationAgent } from "./state.ts";
 
 /** Changes the title, the order of overlapping turns, or the budget. */
@@ -16,6 +18,13 @@ export interface Update {
   orchestration?: boolean;
   /** `null` removes the limits. */
   budget?: Budget | null;
+}
+
+/** Notes that the branch of the conversation was merged. */
+export interface Merged {
+  type: "conversation.merged";
+  caller: Caller;
+  merged: MergeNote;
 }
 
 /** Adds a participant. */

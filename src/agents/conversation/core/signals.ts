@@ -16,7 +16,7 @@ import type { MemoryOutcome } from "../../../protocol/memory-schemas.ts";
 import type { StartTurn, ToolOutcome } from "../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
-import type { AgentDeleted, Join, Leave, Update } from "./change-signals.ts";
+import type { AgentDeleted, Join, Leave, Merged, Update } from "./change-signals.ts";
 import type { EraseEntry } from "./erase-entry.ts";
 import type { Replaced, Replacement } from "./replacement.ts";
 import type { SideCallPlace } from "./side-calls.ts";
@@ -334,6 +334,7 @@ export interface Drained {
 export type Signal =
   | UserMessage
   | EraseEntry
+  | Merged
   | Update
   | Cancel
   | Resume

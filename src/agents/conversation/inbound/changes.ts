@@ -7,6 +7,8 @@
  */
 
 import type { Clock } from "../../../ports/clock.ts";
+import type { Caller } from "../../../protocol/caller-schemas.ts";
+import type { MergeNote } from "../../../protocol/workspace.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../../shared/token-bucket.ts";
 import type { RuntimeContext } from "../context.ts";
@@ -78,6 +80,11 @@ export class ConversationChanges {
   /** Erases an entry of a finished turn. Resolves when that is durable. */
   erase(signal: EraseEntry): Promise<void> {
     return this.context.shell.commit([signal]);
+  }
+
+  /** Notes a merge. Resolves when that is durable. */
+  merged(caller: Caller, merged: MergeNote): Promise<void> {
+    return this.context.shell.commit([{ type: "conversation.merged", caller, merged }]);
   }
 
   /** Returns the function that notes a change of the lists; `undefined` for an unlisted conversation. */

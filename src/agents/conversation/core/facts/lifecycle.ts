@@ -4,6 +4,7 @@ import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import type { TurnOrder } from "../../../../protocol/conversation-schemas.ts";
 import type { NewEnvelope } from "../../../../protocol/envelope.ts";
 import { messageId, operationId } from "../../../../protocol/ids.ts";
+import type { MergeNote } from "../../../../protocol/workspace.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { JsonObject } from "../../../../shared/json.ts";
 import type { Erasure } from "../erase-entry.ts";
@@ -38,6 +39,10 @@ export const lifecycle = {
     const state: ConversationState = on ? others : { ...others, orchestration: false };
     const data = { orchestration: on, by };
     return noted({ ...transition, state }, { type: "conversation.updated", data });
+  },
+
+  NOTE_MERGE(transition: Transition, { merged, by }: { merged: MergeNote; by: Caller }): Transition {
+    return noted(transition, { type: "conversation.updated", data: { merged, by } });
   },
 
   SET_GATE(
@@ -99,12 +104,13 @@ export interface Settings {
   orchestration?: boolean;
   budget?: Budget | null;
   budgetLeft?: Budget;
+  merged?: MergeNote;
 }
 
 export const lifecycleFrames = {
   ...silent("conversation.started", "conversation.forked"),
-  "conversation.updated": ({ title, turns, orchestration, budget, budgetLeft }: Settings) =>
-    updated(defined({ title, turns, orchestration, budget, budgetLeft })),
+  "conversation.updated": ({ title, turns, orchestration, budget, budgetLeft, merged }: Settings) =>
+    updated(defined({ title, turns, orchestration, budget, budgetLeft, merged })),
   "conversation.cancelled": () => updated({ gate: "cancelled" }),
   "conversation.resumed": () => updated({ gate: "idle" }),
   "conversation.waiting": () => updated({ status: "waiting" }),

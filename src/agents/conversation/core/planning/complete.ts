@@ -4,7 +4,7 @@
  * LIFE-3  Only a person who may speak in a conversation completes it: no agent, tool, workflow or time does. The conversation of a call is
  *         the exception (DELEGATE-6). The turns end as by a stop, with the side calls and extractions, in the same commit. A second
  *         completion has no effect.
- * LIFE-4  An ended conversation accepts only the removal of a user and the erasure of entries. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
+ * LIFE-4  An ended conversation accepts only the removal of a user, the erasure of entries and notes of merges. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
  *         repeated message has the same answer as before. Late results are noted as results of stopped turns.
  * TITLE-1  A person who may speak renames an open conversation. Its readers and the list get the new title. The same title again changes
  *          nothing, unless an automatic title may still follow: then the title, or its absence, becomes the person's.

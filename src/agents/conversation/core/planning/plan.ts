@@ -56,6 +56,7 @@ const PLANS: { readonly [Type in Signal["type"]]: Plan<Extract<Signal, { type: T
   "conversation.resume": (state, signal) => withOrigin(planResume(state, signal), signal),
   "conversation.complete": planComplete,
   "conversation.update": planUpdate,
+  "conversation.merged": (_, { merged, caller: by }) => [{ type: "NOTE_MERGE", merged, by }],
   "conversation.entry.erase": (state, { erasure, caller: by, envelopes }, input) => {
     const sends = envelopes.map((envelope) => ({ type: "SEND" as const, envelope }));
     const isTitled = erasure.turns.some(({ n }) => n === state.titling?.turn);
