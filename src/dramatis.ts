@@ -28,6 +28,7 @@ import { removeWorkspace } from "./agents/base/removal/removed-workspace.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createEventLogClass } from "./agents/event-log/event-log.ts";
+import { resolverAt } from "./agents/executor/actions/resolver.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { createTriggerClass } from "./agents/trigger/trigger.ts";
 import { embeddedShell } from "./agents/workspace/shell/shell.ts";
@@ -207,6 +208,8 @@ export function dramatis(options: DramatisOptions) {
   const trusted = (env: DramatisEnv) => hostsOf(inCode, options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
     allowedHosts([...(options.tasks?.allowedHosts ?? []), ...listOf(hosts)]);
+  const { resolver } = options.tasks ?? {};
+  const resolve = resolver === undefined ? undefined : resolverAt(resolver);
   const libraries = (env: DramatisEnv, tenant: string): LibraryPorts => ({
     registry: registry(env, tenant),
     mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
@@ -384,6 +387,7 @@ export function dramatis(options: DramatisOptions) {
       artifacts: () => requiredArtifacts(env),
       mcp: (call, server, context) => mcpTools(env).call(call, server, context),
       mayReach: mayReach(env),
+      ...defined({ resolve }),
       models: {
         gateway: gateway(env),
         adapters: adapterFor,

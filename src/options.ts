@@ -126,6 +126,13 @@ export interface DramatisOptions {
      */
     allowedHosts?: string[];
     /**
+     * The address of a server for DNS over HTTPS with answers in JSON. Each request of `http.request` to a public name asks it first, and a
+     * name with a private address is refused. The server learns the names. By default names are not resolved.
+     *
+     * @example resolver: "https://cloudflare-dns.com/dns-query"
+     */
+    resolver?: string;
+    /**
      * The indexes of vectors that actions name.
      * @example vectors: (env: DramatisEnv & { DOCS: Vectorize }) => ({ docs: new VectorizeVectorIndex(env.DOCS) })
      */

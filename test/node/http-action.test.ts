@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { requestHttp } from "../../src/agents/executor/actions/http-request.ts";
+import { resolverAt } from "../../src/agents/executor/actions/resolver.ts";
 import { addressProblem, hostProblem, isPrivateHost } from "../../src/library/tasks/host-rules.ts";
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../src/library/tasks/task-limits.ts";
 import { isJson, type Json } from "../../src/shared/json.ts";
@@ -52,6 +53,89 @@ const ask = (input: Json, hosts: string[] = [first], signal = never) =>
   requestHttp({ hosts }, input, { signal, idempotencyKey: "op_1/step" });
 const redirect = (status: number, location: string) => (_: Seen, response: ServerResponse) =>
   void response.writeHead(status, { location }).end();
+
+describe("HTTP-6 a resolver", () => {
+  const records = (answers: Record<string, { type: number; data: string }[]>) => {
+    answer = ({ url }, response) => {
+      const { searchParams } = new URL(url, "http://resolver");
+      const Answer = answers[`${searchParams.get("name")} ${searchParams.get("type")}`];
+      response
+        .writeHead(200, { "content-type": "application/dns-json" })
+        .end(JSON.stringify({ Status: 0, Answer }));
+    };
+  };
+  const sent: string[] = [];
+  const send = async (url: URL) => {
+    sent.push(url.href);
+    return url.pathname === "/moved"
+      ? new Response(null, { status: 302, headers: { location: "https://inside.example/" } })
+      : new Response("ok");
+  };
+  const hosts = ["outside.example", "inside.example", "9.9.9.9", "10.0.0.7:80"];
+  const resolved = (url: string) =>
+    requestHttp(
+      { hosts },
+      { url },
+      { signal: never, idempotencyKey: "op_1/step", send, resolve: resolverAt(`http://${second}/dns-query`) },
+    );
+  beforeEach(() => void sent.splice(0));
+
+  test.each(["10.0.0.7", "127.0.0.1", "169.254.169.254"])(
+    "refuses a name with the address %s",
+    async (data) => {
+      records({
+        "inside.example A": [
+          { type: 5, data: "alias.example." },
+          { type: 1, data },
+        ],
+      });
+      await expect(resolved("https://inside.example/")).rejects.toMatchObject({
+        ...{ code: "PERMISSION_DENIED", rule: "network" },
+        message: `The host "inside.example" has the private address ${data}.`,
+      });
+      expect(sent).toEqual([]);
+    },
+  );
+
+  test.each(["::1", "fd00::7", "::ffff:10.0.0.7"])("refuses a name with the address %s", async (data) => {
+    records({ "inside.example AAAA": [{ type: 28, data }] });
+    await expect(resolved("https://inside.example/")).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+  });
+
+  test("allows public addresses, names without addresses and listed addresses, and checks redirects", async () => {
+    records({
+      "outside.example A": [{ type: 1, data: "93.184.216.34" }],
+      "inside.example A": [{ type: 1, data: "10.0.0.7" }],
+    });
+    expect(await resolved("https://outside.example/")).toMatchObject({ status: 200 });
+    expect(seen.map(({ url }) => url)).toEqual([
+      "/dns-query?name=outside.example&type=A",
+      "/dns-query?name=outside.example&type=AAAA",
+    ]);
+    expect(await resolved("https://9.9.9.9/")).toMatchObject({ status: 200 });
+    expect(await resolved("http://10.0.0.7/")).toMatchObject({ status: 200 });
+    expect(seen).toHaveLength(2);
+    await expect(resolved("https://outside.example/moved")).rejects.toMatchObject({ rule: "network" });
+    expect(sent.at(-1)).toBe("https://outside.example/moved");
+  });
+
+  test("that does not answer stops the request, and the error may pass", async () => {
+    for (const body of ["{", '{"Answer":1}']) {
+      answer = (_, response) => void response.writeHead(200).end(body);
+      await expect(resolved("https://outside.example/")).rejects.toMatchObject({ retriable: true });
+    }
+    answer = (_, response) => void response.writeHead(500).end("{}");
+    await expect(resolved("https://outside.example/")).rejects.toMatchObject({ retriable: true });
+    expect(sent).toEqual([]);
+  });
+
+  test.each(["", "dns.example", "http://dns.example/", "ftp://dns.example/"])(
+    "has no address %j",
+    (address) => {
+      expect(() => resolverAt(address)).toThrow("`tasks.resolver` is");
+    },
+  );
+});
 
 describe("HOSTS-1 HOSTS-2 the hosts of an action", () => {
   test.each([

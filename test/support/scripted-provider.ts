@@ -12,6 +12,7 @@
  *   POST /documents/KEY                   stores a document; `null` removes it
  *   GET  /documents/KEY                   returns the document; 503 without one
  *   GET  /documents/KEY/reads             returns the number of reads
+ *   GET  /dns?name=NAME&type=TYPE         answers as DNS over HTTPS: names that begin with "inside." have a private address
  *   POST /traces                          takes spans, as a collector of OpenTelemetry
  *   GET  /traces/TRACE?count=N            returns the spans of a trace, once there are N
  */
@@ -286,6 +287,10 @@ async function answerControl(
       return void json({});
     case "GET traces":
       return void json(await play.spans.reach(count));
+    case "GET dns": {
+      const inside = searchParams.get("name")?.startsWith("inside.") && searchParams.get("type") === "A";
+      return void json({ Status: 0, ...(inside && { Answer: [{ type: 1, data: "10.0.0.7" }] }) });
+    }
     case "GET documents":
       if (name === "reads") return void json(play.documentReads);
       play.documentReads += 1;

@@ -201,6 +201,23 @@ describe("a task by API", () => {
     const other = await callOnce(conversation, "use_price", { url: "http://169.254.169.254/" });
     expect(other.result).toMatchObject({ success: false, error: { code: "PERMISSION_DENIED" } });
   });
+
+  test("HTTP-6 does not reach a public name with a private address", async () => {
+    const library = newLibrary();
+    await add(`${library}/tasks`, {
+      id: "price",
+      inputSchema: object({ url: text }, ["url"]),
+      steps: [
+        { ref: "get", action: { kind: "http.request", hosts: ["inside.example.org"], effect: "pure" } },
+      ],
+    });
+    const conversation = await conversationWith(library, "price");
+    const { result } = await callOnce(conversation, "use_price", { url: "https://inside.example.org/" });
+    expect(result).toMatchObject({
+      success: false,
+      error: { code: "PERMISSION_DENIED", message: expect.stringContaining("10.0.0.7") },
+    });
+  });
 });
 
 describe("a task that a tool calls", () => {

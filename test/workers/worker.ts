@@ -98,7 +98,10 @@ const app = dramatis({
     allowedSecrets: ["SOME_API_KEY"],
     resilience: { interceptors: [deletesAttachments] },
   },
-  tasks: { allowedHosts: [new URL(environment.PROVIDER_CONTROL_URL).host] },
+  tasks: {
+    allowedHosts: [new URL(environment.PROVIDER_CONTROL_URL).host, "inside.example.org"],
+    resolver: `${environment.PROVIDER_CONTROL_URL}/dns`,
+  },
   telemetry: { exporter: tracedExporter },
   policy: [
     { id: "no-release", projects: ["policed"], paths: ["release/**"], then: "deny", reason: "Ask Ada." },

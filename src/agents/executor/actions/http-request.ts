@@ -18,6 +18,7 @@ import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonWithin, type Json, type JsonObject, MAX_DEPTH, parseJson } from "../../../shared/json.ts";
 import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
+import { checkResolved, type ResolveHost } from "./resolver.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
 /** Methods without effects and without a body. */
@@ -54,7 +55,12 @@ interface Sent {
 export async function requestHttp(
   { hosts, effect = "once" }: Pick<HttpRequestAction, "hosts" | "effect">,
   input: Json,
-  { send = fetch, signal, idempotencyKey }: { send?: SendHttp; signal: AbortSignal; idempotencyKey: string },
+  {
+    send = fetch,
+    resolve,
+    signal,
+    idempotencyKey,
+  }: { send?: SendHttp; resolve?: ResolveHost; signal: AbortSignal; idempotencyKey: string },
 ): Promise<JsonObject> {
   let sent = requestOf(input);
   if (effect === "idempotent" && !sent.headers.has("idempotency-key"))
@@ -65,6 +71,7 @@ export async function requestHttp(
   for (let redirects = 0; ; redirects++) {
     const problem = addressProblem(sent.url, hosts);
     if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED", rule: "network" });
+    await checkResolved(sent.url.hostname, resolve, signal);
     const response = await answerTo(sent, send, signal);
     const next = redirectOf(sent, response);
     if (next === null) return resultOf(response);

@@ -18,6 +18,7 @@ import { runMemory } from "../actions/memory.ts";
 import { runMock } from "../actions/mock.ts";
 import { runOperation } from "../actions/operation.ts";
 import type { ActionModels, ModelRun } from "../actions/ports.ts";
+import type { ResolveHost } from "../actions/resolver.ts";
 import { runVector, type VectorIndexes } from "../actions/vector.ts";
 import type { TaskAreas } from "./areas.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -36,6 +37,8 @@ export interface ActionPorts {
   mayReach(host: string): boolean;
   /** Sends the requests of one run of an action. Default: the global `fetch`. */
   http?(action: HttpRequestAction, context: ToolContext): SendHttp;
+  /** Resolves public hosts before requests. Absent: they are not resolved. */
+  resolve?: ResolveHost;
   models?: ActionModels;
   vectors: VectorIndexes;
 }
@@ -74,7 +77,7 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
         requestHttp({ ...action, hosts }, input, {
           signal,
           idempotencyKey: context.operationId,
-          ...defined({ send }),
+          ...defined({ send, resolve: ports.resolve }),
         }),
       );
     }
