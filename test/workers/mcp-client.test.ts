@@ -8,8 +8,8 @@ import type { McpServerView } from "../../src/protocol/mcp-servers.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { McpFaults, SeenRequest, ServedTool } from "../support/mcp-script.ts";
 import type { StepScript } from "../support/provider-script.ts";
-import { get, post } from "./http-client.ts";
-import { ADA, checkInvariants, createConversation, type TestConversation } from "./world.ts";
+import { answer, get, post, send } from "./http-client.ts";
+import { ADA, checkInvariants, crash, createConversation, TestConversation } from "./world.ts";
 
 const OPERATOR: Principal = { subject: "olga", tenant: ADA.tenant, roles: ["operator"] };
 const EVE: Principal = { subject: "eve", tenant: "elsewhere", roles: ["admin"] };
@@ -409,6 +409,62 @@ describe("I11 sessions, time and cancellation", () => {
     const reported = client.frame("tool.progress");
     await play(conversation, { call: "mcp__session__write", input: { text: "a" } });
     expect((await reported).data).toMatchObject({ progress: { progress: 1, total: 2 } });
+  });
+});
+
+describe("I11 crashes and copies", () => {
+  /** Begins a call that hangs, and kills the actor. Returns a client after its restart, and the number of calls before. */
+  async function interrupted(name: "read" | "write") {
+    const hanging = [READ, WRITE].map((tool) => ({ ...tool, does: "hang" as const }));
+    await fresh("desk", { tools: hanging });
+    const conversation = await createConversation(await agentWith([`mcp:desk/${name}`]));
+    const before = await conversation.connect();
+    const earlier = (await seen("desk", "tools/call")).length;
+    const call = { call: `mcp__desk__${name}`, input: { text: "a" } };
+    const { turnId } = await conversation.play({ replies: [[call], [{ text: "Done." }]] });
+    await seen("desk", "tools/call", earlier + 1);
+    await control("desk", { tools: [READ, WRITE] });
+    await crash();
+    await before.whenClosed();
+    expect(await conversation.wake()).toBe(true);
+    return { conversation, turnId, earlier, client: await conversation.connect({ before }) };
+  }
+
+  test("I11 A72 MCPTOOL-2 after a crash a pure call runs again", async () => {
+    const { conversation, turnId, earlier } = await interrupted("read");
+    const { moves } = await conversation.ended(turnId);
+    expect(moves[0]?.toolResult).toMatchObject({ success: true, result: '{"text":"a"}' });
+    expect(await seen("desk", "tools/call")).toHaveLength(earlier + 2);
+  });
+
+  test("I11 A72 MCPTOOL-2 after a crash a once call does not run again", async () => {
+    const { conversation, turnId, earlier, client } = await interrupted("write");
+    await conversation.passLateResultTime();
+    await client.frame("turn.finalized");
+    const { moves } = await conversation.turn(turnId);
+    expect(moves[0]?.toolResult?.error?.message).toContain("Outcome unknown");
+    expect(await seen("desk", "tools/call")).toHaveLength(earlier + 1);
+  });
+
+  test("I11 BACKUP-8 an imported conversation calls accepted tools only, and never repeats a call", async () => {
+    await fresh("desk", { tools: [READ, WRITE] });
+    const conversation = await createConversation(await agentWith(["mcp:desk/*", "mcp:keyless/read"]));
+    await play(conversation, { call: "mcp__desk__read", input: { text: "a" } });
+    const file = await (await send(`${conversation.path}/export`, {}, ADA)).text();
+    expect(JSON.stringify(file)).not.toContain(env.MCP_TOKEN);
+    const imported = await answer(
+      await send("/api/conversations/import", { method: "POST", body: file }, ADA),
+    );
+    expect(imported.status, JSON.stringify(imported.body)).toBe(201);
+    const copy = new TestConversation(imported.body.id);
+    const { results } = await play(copy, { call: "mcp__desk__read", input: { text: "b" } });
+    expect(results[0]).toMatchObject({ success: true, result: '{"text":"b"}' });
+    const chain = await (await send(`${copy.path}/export`, {}, ADA)).text();
+    expect(chain).toMatch(/"name":"mcp__desk__read"[^}]*"inputSchema".*?"effect":"once"/);
+    await control("desk", { tools: [{ ...READ, description: "Other." }, WRITE] });
+    await forgetList("desk");
+    const refused = await play(copy, { call: "mcp__desk__read", input: { text: "c" } });
+    expect(refused.results[0]?.error).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 });
 
