@@ -5,10 +5,14 @@ import type { AddressInfo } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { mcpReference, toolReferenceSchema } from "../../src/library/definitions/mcp-reference.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { type ListedTool, modelName, readTools, toolId } from "../../src/mcp/descriptor.ts";
 import { consented, type McpList, merged, stateOf } from "../../src/mcp/pins.ts";
 import { mcpRequests } from "../../src/mcp/requests.ts";
 import { credentialsOf, mcpServersOf } from "../../src/mcp/servers.ts";
+import type { PinnedTool } from "../../src/protocol/definitions.ts";
 import { DEFINITION_ID } from "../../src/shared/identifiers.ts";
 
 const SERVER = "a".repeat(32);
@@ -144,6 +148,31 @@ describe("I11 consent", () => {
         expect(new Set(read.map(({ id }) => id)).size).toBe(read.length);
       }),
     );
+  });
+});
+
+describe("I11 personas", () => {
+  it("I11 CHAIN-4 tools that have no room in a conversation are withheld, and a name counts once", async () => {
+    const tool = (index: number): PinnedTool => ({
+      ...{ library: "mcp:desk", id: `tool-${index}`, version: 1, hash: "" },
+      definition: {
+        ...{ name: `mcp__desk__tool-${index}`, description: "x".repeat(9_000), inputSchema: schema },
+        ...{ effect: "once", timeoutMs: 1_000 },
+      },
+    });
+    const tools = Array.from({ length: 200 }, (_, index) => tool(index));
+    const mcp = { check: () => {}, resolve: async () => ({ tools, withheld: { other: "It is gone." } }) };
+    const registry = new Registry(new DeployedCode([]), undefined, mcp);
+    const toolIds = ["mcp:desk/*", "mcp:desk/tool-0"];
+    const persona = { identity: { systemPrompt: "x" }, tools: { toolIds } };
+    const chain = await resolveChain(registry, persona, { provider: "offline", modelId: "offline-1" });
+    const names = chain.tools.map(({ id }) => id);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names.length).toBeGreaterThan(100);
+    expect(JSON.stringify(chain).length).toBeLessThan(1_300_000);
+    const { other, ...large } = chain.withheld ?? {};
+    expect(other).toBe("It is gone.");
+    expect(Object.keys(large)).toHaveLength(200 - names.length);
   });
 });
 

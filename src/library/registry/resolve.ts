@@ -101,7 +101,7 @@ export async function resolveChain(
     titles && profileAt("/titles/modelProfileId", titles.modelProfileId),
   ]);
   // Two references may name one tool of an MCP server.
-  const resolvedTools = named.flat().filter(isFirst);
+  const resolvedTools = fitting(named.flat().filter(isFirst), withheld);
   refuseEqualNames(resolvedTools);
   const extract = memory?.extract ?? false;
   const [contextAssembly, memoryExtraction] = await Promise.all(
@@ -141,6 +141,18 @@ export async function resolveChain(
   const { budget } = persona.definition;
   if (budget !== undefined) checkPrices(chain, budget, `Persona "${nameOf(persona)}", `);
   return chain;
+}
+
+/** Moves tools of MCP servers that have no room in a conversation to `withheld` (CHAIN-4). */
+function fitting(tools: readonly PinnedTool[], withheld: Record<string, string>): PinnedTool[] {
+  let bytes = 0;
+  return tools.filter(({ library = "", definition }) => {
+    if (mcpServerOf(library) === undefined) return true;
+    bytes += utf8Length(JSON.stringify(definition));
+    if (bytes <= MAX_PINNED_BYTES) return true;
+    withheld[definition.name] = "The tools of the MCP servers are too large together.";
+    return false;
+  });
 }
 
 function isFirst({ library = "", id }: PinnedTool, index: number, all: readonly PinnedTool[]): boolean {
