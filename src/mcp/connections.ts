@@ -40,6 +40,8 @@ export interface McpUse {
 interface Work<Value> {
   signal: AbortSignal;
   timeoutMs: number;
+  /** Most bytes of all responses. */
+  maxBytes: number;
   run(client: Client): Promise<Value>;
   /** The server reports that its list of tools has changed. */
   onListChanged(): void;
@@ -75,12 +77,12 @@ export class McpConnections {
     { id, server, credentials }: McpUse,
     key: string,
     session: Session | undefined,
-    { signal, timeoutMs, run, onListChanged }: Work<Value>,
+    { signal, timeoutMs, maxBytes, run, onListChanged }: Work<Value>,
   ): Promise<Value> {
     const { Client, StreamableHTTPClientTransport, ...errors } = await sdk();
     const url = new URL(server.url);
     const { headers } = credentials;
-    const requests = mcpRequests(url, { headers, issuer: server.oauth?.issuer });
+    const requests = mcpRequests(url, { headers, issuer: server.oauth?.issuer, maxBytes });
     const { sessionId, protocolVersion, prior } = session ?? {};
     const authProvider = this.#provider(id, server, credentials, errors);
     const transport = new StreamableHTTPClientTransport(url, {

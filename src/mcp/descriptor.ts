@@ -29,7 +29,7 @@ import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText } from "../shared/validation.ts";
 
 /** Tools of one server. */
-export const MAX_TOOLS = 256;
+const MAX_TOOLS = 256;
 /** Bytes of one description as JSON, and of all descriptions of a server. */
 const MAX_TOOL_BYTES = 64 * 1024;
 const MAX_LIST_BYTES = 768 * 1024;
@@ -37,6 +37,8 @@ const MAX_LIST_BYTES = 768 * 1024;
 const MAX_NAME = 64;
 const MAX_SERVER_NAME = 128;
 const MAX_PROBLEM = 500;
+/** Steps of compiling the patterns of a tool, as of a posted tool. */
+const MAX_COMPILE_STEPS = 100_000;
 
 const object = z.record(z.string(), z.json());
 const hint = z.boolean().optional();
@@ -94,12 +96,11 @@ export async function readTools(
   const isWanted = (index: number) => Number(!allow.includes(names[index] ?? ""));
   const order = [...tools.keys()].sort((one, other) => isWanted(one) - isWanted(other));
   const listed = new Map<string, ListedTool>();
-  const patterns = new Patterns();
   let bytes = 0;
   for (const index of order.slice(0, MAX_TOOLS)) {
     const name = cut(names[index] ?? "", MAX_SERVER_NAME);
     const id = toolId(server, name);
-    const read = readTool(tools[index], patterns);
+    const read = readTool(tools[index]);
     if (listed.has(id)) continue;
     if ("problem" in read) {
       listed.set(id, { id, name, problem: cut(read.problem, MAX_PROBLEM) });
@@ -114,17 +115,14 @@ export async function readTools(
   return [...listed.values()];
 }
 
-function readTool(
-  tool: unknown,
-  patterns: Patterns,
-): { descriptor: McpDescriptor; bytes: number } | { problem: string } {
+function readTool(tool: unknown): { descriptor: McpDescriptor; bytes: number } | { problem: string } {
   if (!isJson(tool) || !isUnicode(tool)) return { problem: "Its description is not valid JSON." };
   const bytes = utf8Length(JSON.stringify(tool));
   if (bytes > MAX_TOOL_BYTES)
     return { problem: `Its description has ${bytes} bytes. The maximum is ${MAX_TOOL_BYTES}.` };
   const parsed = descriptorSchema.safeParse(tool);
   const issues = parsed.success
-    ? inputSchemaIssues(parsed.data.inputSchema, "/inputSchema", patterns)
+    ? inputSchemaIssues(parsed.data.inputSchema, "/inputSchema", new Patterns(MAX_COMPILE_STEPS))
     : inputIssues(parsed.error);
   if (!parsed.success || issues.length > 0)
     return { problem: `Its description is not valid: ${issuesText(issues)}` };

@@ -27,7 +27,7 @@ import { listIds } from "../shared/known-ids.ts";
 import type { Principal } from "../shared/principal.ts";
 import { toIso } from "../shared/time.ts";
 import type { McpConnections } from "./connections.ts";
-import { effectOf, MAX_TOOLS, modelName, readTools } from "./descriptor.ts";
+import { effectOf, modelName, readTools } from "./descriptor.ts";
 import { consented, type Described, type McpList, type McpPin, merged, pinProblem, stateOf } from "./pins.ts";
 import { resultOf } from "./results.ts";
 import { credentialsOf, type McpServerOptions, type McpServers } from "./servers.ts";
@@ -39,6 +39,9 @@ const LISTING_MS = 10_000;
 /** A server that did not answer is not asked for its list in this time, in milliseconds. */
 const PAUSE_MS = 30_000;
 const MAX_PAGES = 32;
+/** Bytes of the responses that give a list, and a result. A larger result would not be stored. */
+const MAX_LISTING_BYTES = 4 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 /** Lists that another writer has changed at the same time are read again so often. */
 const MAX_ATTEMPTS = 5;
 const NO_DATABASE = "MCP servers need the D1 binding `DB`. Add it to the Worker.";
@@ -145,6 +148,7 @@ export class McpTools {
       { tenant, id, server, credentials },
       {
         signal,
+        maxBytes: MAX_RESPONSE_BYTES,
         // The time limit of the call aborts the signal.
         timeoutMs: timeoutMs + LISTING_MS,
         run: (client) =>
@@ -228,6 +232,7 @@ export class McpTools {
           {
             signal,
             timeoutMs: LISTING_MS,
+            maxBytes: MAX_LISTING_BYTES,
             run: (client) => pagesOf(client, signal),
             onListChanged: () => {},
           },
@@ -283,7 +288,7 @@ export class McpTools {
 async function pagesOf(client: Client, signal: AbortSignal): Promise<unknown[]> {
   const tools: unknown[] = [];
   let cursor: string | undefined;
-  for (let page = 0; page < MAX_PAGES && tools.length <= MAX_TOOLS * MAX_PAGES; page++) {
+  for (let page = 0; page < MAX_PAGES; page++) {
     const params = defined({ cursor });
     const answer = await client.request({ method: "tools/list", params }, pageSchema, {
       signal,

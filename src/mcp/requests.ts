@@ -4,13 +4,11 @@
  * MCPREQ-1  Requests reach only the origin of the server, and the issuer of its tokens. This includes redirects and addresses that a server
  *           names. A refusal has the rule `network`.
  * MCPREQ-2  The configured headers go only to the server.
- * MCPREQ-3  A response has at most `MAX_RESPONSE_BYTES`.
+ * MCPREQ-3  The responses of a connection have at most `maxBytes` together.
  * MCPREQ-4  The notice that a call was cancelled is sent even though the call has ended.
  */
 import type { FetchLike } from "@modelcontextprotocol/client";
 import { ToolError } from "../library/tools/tool-error.ts";
-
-const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 export interface Requests {
   fetch: FetchLike;
@@ -23,10 +21,15 @@ export interface Requests {
 /** Returns the requests of one connection. */
 export function mcpRequests(
   server: URL,
-  { headers, issuer }: { headers: Readonly<Record<string, string>>; issuer: string | undefined },
+  {
+    headers,
+    issuer,
+    maxBytes,
+  }: { headers: Readonly<Record<string, string>>; issuer: string | undefined; maxBytes: number },
 ): Requests {
   const origins = new Set([server.origin, ...(issuer === undefined ? [] : [new URL(issuer).origin])]);
   const notices: Promise<unknown>[] = [];
+  let bytes = 0;
   let problem: ToolError | undefined;
   const fail = (error: ToolError) => {
     problem = error;
@@ -57,7 +60,11 @@ export function mcpRequests(
         ...(signal && !isNotice && { signal }),
       });
       if (isNotice) notices.push(sending.catch(() => undefined));
-      return limited(await sending, fail);
+      return counted(await sending, (length) => {
+        bytes += length;
+        if (bytes > maxBytes)
+          throw fail(new ToolError(`The response of the server has more than ${maxBytes} bytes.`));
+      });
     },
     async sent() {
       await Promise.all(notices);
@@ -66,21 +73,23 @@ export function mcpRequests(
   };
 }
 
-/** Returns a response that ends with an error after `MAX_RESPONSE_BYTES`. */
-function limited(response: Response, fail: (error: ToolError) => ToolError): Response {
+/** Returns a response that reports the length of each chunk. It ends with the error that `count` throws. */
+function counted(response: Response, count: (bytes: number) => void): Response {
   const reader = response.body?.getReader();
   if (reader === undefined) return response;
-  let bytes = 0;
-  const counted = new ReadableStream<Uint8Array>({
+  const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await reader.read();
       if (done) return controller.close();
-      bytes += value.byteLength;
-      if (bytes <= MAX_RESPONSE_BYTES) return controller.enqueue(value);
-      await reader.cancel();
-      throw fail(new ToolError(`The response of the server has more than ${MAX_RESPONSE_BYTES} bytes.`));
+      try {
+        count(value.byteLength);
+      } catch (error) {
+        await reader.cancel();
+        throw error;
+      }
+      controller.enqueue(value);
     },
     cancel: (reason) => reader.cancel(reason),
   });
-  return new Response(counted, response);
+  return new Response(body, response);
 }

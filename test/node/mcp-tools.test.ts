@@ -53,9 +53,9 @@ describe("I11 MCPREQ-1 MCPREQ-2 requests", () => {
   it("I11 MCPREQ-2 reach the server with its headers, the issuer without them, and no other address", async () => {
     const seen: (string | undefined)[] = [];
     const start = async () => {
-      const http = createServer(({ headers }, response) => {
+      const http = createServer(({ headers, url = "" }, response) => {
         seen.push(headers.authorization);
-        response.end("{}");
+        response.end(url.length > 10 ? "x".repeat(20) : "{}");
       });
       await once(http.listen(0, "127.0.0.1"), "listening");
       onTestFinished(() => void http.close());
@@ -63,12 +63,15 @@ describe("I11 MCPREQ-1 MCPREQ-2 requests", () => {
     };
     const [server, issuer, other] = [await start(), await start(), await start()];
     const headers = { authorization: "Bearer t0ken" };
-    const requests = mcpRequests(new URL(server), { headers, issuer });
+    const requests = mcpRequests(new URL(server), { headers, issuer, maxBytes: 10 });
     await requests.fetch(`${server}/mcp`, { method: "POST", body: "{}" });
     await requests.fetch(`${issuer}/token`, { method: "POST", body: "{}" });
     await expect(requests.fetch(`${other}/mcp`)).rejects.toMatchObject({ rule: "network" });
     expect(seen).toEqual(["Bearer t0ken", undefined]);
     expect(requests.problem()).toMatchObject({ code: "PERMISSION_DENIED" });
+    const long = await requests.fetch(`${server}/${"x".repeat(20)}`, { method: "POST", body: "{}" });
+    await expect(long.text()).rejects.toThrow("more than 10 bytes");
+    expect(requests.problem()?.message).toContain("more than 10 bytes");
   });
 });
 

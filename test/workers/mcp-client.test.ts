@@ -521,7 +521,7 @@ describe("I11 hostile servers", () => {
     await fresh("raw", { tools: [{ ...RAW, does: "flood" }] });
     const conversation = await createConversation(await agentWith(["mcp:raw/*"]));
     const { results } = await play(conversation, { call: "mcp__raw__read", input: { text: "a" } });
-    expect(results[0]?.error?.message).toContain("more than 16777216 bytes");
+    expect(results[0]?.error?.message).toContain("more than 10485760 bytes");
   });
 
   test("I11 a server that refuses its credentials is an error without them", async () => {
