@@ -82,7 +82,6 @@ import type { DramatisEnv, DramatisOptions } from "./options.ts";
 import { strictestOf } from "./policy/gate.ts";
 import { sensitiveFiles } from "./policy/globs.ts";
 import { policyOf } from "./policy/policy.ts";
-import { runRefusal } from "./policy/project-settings.ts";
 import { DEFAULT_RETENTION } from "./policy/retention.ts";
 import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
@@ -91,7 +90,7 @@ import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
 import { defined } from "./shared/defined.ts";
-import { DramatisError, unwrap } from "./shared/errors.ts";
+import { DramatisError } from "./shared/errors.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
 import {
   checkAgents,
@@ -138,6 +137,7 @@ export function dramatis(options: DramatisOptions) {
       ...mcp,
       lists: env.DB === undefined ? null : new D1McpLists<McpList>(env.DB, systemClock),
       variable: (name) => Reflect.get(env, name),
+      settings: async (project) => (await settings(env)?.read(project)) ?? {},
     });
   const registry = (env: DramatisEnv, tenant: string) => {
     const { DB } = env;
@@ -234,18 +234,6 @@ export function dramatis(options: DramatisOptions) {
     return placed(`Project "${projectId}", /modelProfileId`, () =>
       registry(env, tenant).modelProfile(parseReference(modelProfileId)),
     );
-  };
-  /** As in `CoordinatorApplication`. */
-  const permitRun = async (env: DramatisEnv, tenant: string, projectId: string) => {
-    const { limits } = (await settings(env)?.read({ tenant, projectId })) ?? {};
-    const most = limits?.maxConcurrentRuns;
-    if (most === undefined) return false;
-    const active = await directory(env)
-      ?.activeRuns(tenant, projectId)
-      .catch(() => 0);
-    const error = runRefusal(projectId, most, active ?? 0);
-    if (error !== undefined) unwrap({ ok: false, error });
-    return true;
   };
 
   const defaultProfile = (env: DramatisEnv) =>
@@ -369,7 +357,10 @@ export function dramatis(options: DramatisOptions) {
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),
-      permitRun: (...run) => permitRun(env, ...run),
+      permitRun: async (tenant, projectId) =>
+        (await settings(env)?.permitRun({ tenant, projectId }, async () =>
+          directory(env)?.activeRuns(tenant, projectId),
+        )) ?? false,
       tree: limits.runs,
       ...defined({ fanOutWidth: limits.fanOutWidth }),
     })),

@@ -8,10 +8,16 @@
 import type { ProviderId } from "../model/profile.ts";
 import { amountsOf } from "../model/spending.ts";
 import type { TokenUsage } from "../model/usage.ts";
-import { countsCalls, hourOf, providerRefusal, usageRefusal } from "../policy/project-settings.ts";
+import {
+  countsCalls,
+  hourOf,
+  providerRefusal,
+  runRefusal,
+  usageRefusal,
+} from "../policy/project-settings.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ProjectChange, ProjectSettings } from "../protocol/projects.ts";
-import type { ErrorData } from "../shared/errors.ts";
+import { type ErrorData, unwrap } from "../shared/errors.ts";
 import { D1Queries } from "./queries.ts";
 
 /** Time in which an isolate uses the settings that it has read, in milliseconds. */
@@ -90,6 +96,20 @@ export class D1ProjectSettings {
     } catch {
       return undefined;
     }
+  }
+
+  /**
+   * Reports whether the active runs of a project are limited. Throws `RATE_LIMITED` at the limit (SETTING-2). If the number of active runs is
+   * unknown, the run may begin.
+   */
+  async permitRun(place: ProjectPlace, activeRuns: () => Promise<number | undefined>): Promise<boolean> {
+    const { limits } = await this.read(place);
+    const most = limits?.maxConcurrentRuns;
+    if (most === undefined) return false;
+    const active = (await activeRuns().catch(() => undefined)) ?? 0;
+    const error = runRefusal(place.projectId, most, active);
+    if (error !== undefined) unwrap({ ok: false, error });
+    return true;
   }
 
   /** Adds the usage of an ended model call, if the project has a budget. */

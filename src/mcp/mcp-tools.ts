@@ -15,13 +15,16 @@ import { isPrivateHost } from "../library/tasks/host-rules.ts";
 import type { ToolContext } from "../library/tools/tool.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../library/tools/tool-schema.ts";
+import { mayUseMcpServer } from "../policy/project-settings.ts";
 import type { Clock } from "../ports/clock.ts";
 import { withDeadline } from "../ports/deadline.ts";
 import type { PinnedTool } from "../protocol/definitions.ts";
 import type { ToolInvocation } from "../protocol/executor-api.ts";
 import type { McpConsent, McpServerView } from "../protocol/mcp-servers.ts";
+import type { ProjectSettings } from "../protocol/projects.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError, errorText } from "../shared/errors.ts";
+import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
 import { listIds } from "../shared/known-ids.ts";
 import type { Principal } from "../shared/principal.ts";
@@ -59,6 +62,8 @@ export interface McpPorts {
   /** Times of failed lists, by tenant and server. One for each isolate. */
   pauses: Map<string, number>;
   variable(name: string): unknown;
+  /** Returns the settings of a project. Absent: projects have no settings. */
+  settings?(project: Pick<CallContext, "tenant" | "projectId">): Promise<ProjectSettings>;
   clock: Pick<Clock, "now" | "timer">;
 }
 
@@ -119,11 +124,17 @@ export class McpTools {
 
   /** Runs a call. Throws `ToolError`, and `DramatisError` if the database or a variable is missing. */
   async call(
-    { tool: { id: key, version }, input, operationId, timeoutMs, context: { tenant } }: ToolInvocation,
+    { tool: { id: key, version }, input, operationId, timeoutMs, context }: ToolInvocation,
     id: string,
     { signal, progress }: Pick<ToolContext, "signal" | "progress">,
   ): Promise<Json> {
+    const { tenant, projectId } = context;
     const server = this.#server(id);
+    if (!mayUseMcpServer((await this.ports.settings?.(context)) ?? {}, id))
+      throw new ToolError(
+        `The project "${projectId}" does not allow the MCP server "${id}". Work without its tools, or add it to \`allowedMcpServers\` of the project.`,
+        { code: "PERMISSION_DENIED", rule: "project" },
+      );
     const { list } = await this.#list(tenant, id);
     const pin = list !== null && Object.hasOwn(list.tools, key) ? list.tools[key] : undefined;
     if (pin === undefined || !isAllowed(server, key, pin))

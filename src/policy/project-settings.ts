@@ -4,6 +4,7 @@
  * SETTING-1  A model call of a project uses an allowed provider, within the calls of the hour and the tokens of the budget. Otherwise the model
  *            is not called, and the error names the project and the setting.
  * SETTING-2  A run of a project begins only within `limits.maxConcurrentRuns`.
+ * SETTING-5  A call of a tool of an MCP server runs only if the project allows the server. A denial has the rule `project`.
  */
 import type { ProviderId } from "../model/profile.ts";
 import type { ProjectSettings } from "../protocol/projects.ts";
@@ -56,7 +57,7 @@ export function runRefusal(project: string, most: number, active: number): Error
   return { code: "RATE_LIMITED", message, retriable: true };
 }
 
-/** Reports whether a project may use a server of the Model Context Protocol. */
+/** Reports whether a project may use a server of the Model Context Protocol (SETTING-5). */
 export function mayUseMcpServer({ allowedMcpServers: allowed }: ProjectSettings, server: string): boolean {
   return allowed?.includes(server) ?? true;
 }

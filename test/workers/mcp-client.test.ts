@@ -9,7 +9,7 @@ import type { Principal } from "../../src/shared/principal.ts";
 import type { McpFaults, SeenRequest, ServedTool } from "../support/mcp-script.ts";
 import type { StepScript } from "../support/provider-script.ts";
 import { answer, get, post, send } from "./http-client.ts";
-import { ADA, checkInvariants, crash, createConversation, TestConversation } from "./world.ts";
+import { ADA, checkInvariants, crash, createConversation, request, TestConversation } from "./world.ts";
 
 const OPERATOR: Principal = { subject: "olga", tenant: ADA.tenant, roles: ["operator"] };
 const EVE: Principal = { subject: "eve", tenant: "elsewhere", roles: ["admin"] };
@@ -264,6 +264,28 @@ describe("I11 secrets, policy and taint", () => {
     const called = (await seen("desk", "tools/call")).slice(before);
     expect(called.map(({ params }) => params.name)).toEqual(["read", "send"]);
   });
+});
+
+test("I11 SETTING-5 a project calls only the servers that its settings allow, and the journal names the rule", async () => {
+  await fresh("desk", { tools: [READ] });
+  const settings = (body: object) =>
+    request("/api/projects/servers", { method: "PATCH", body: JSON.stringify(body) });
+  expect((await post("/api/projects", { id: "servers" }, ADA)).status).toBe(201);
+  expect((await settings({ allowedMcpServers: ["other"] })).status).toBe(200);
+  const conversation = await createConversation(
+    await agentWith(["mcp:desk/read"], { projectIds: ["servers"] }),
+  );
+  const call = { call: "mcp__desk__read", input: { text: "a" } };
+  const before = (await seen("desk", "tools/call")).length;
+  const { results } = await play(conversation, call);
+  expect(results[0]?.error).toMatchObject({ code: "PERMISSION_DENIED" });
+  for (const part of ['"servers"', '"desk"', "`allowedMcpServers`"])
+    expect(results[0]?.error?.message).toContain(part);
+  expect(await seen("desk", "tools/call")).toHaveLength(before);
+  const denials = (await conversation.journal()).filter(({ type }) => type === "policy.denied");
+  expect(denials).toMatchObject([{ data: { rule: "project" } }]);
+  expect((await settings({ allowedMcpServers: ["desk"] })).status).toBe(200);
+  expect((await play(conversation, call)).results).toMatchObject([{ success: true }]);
 });
 
 describe("I11 consent to changes", () => {
