@@ -6,6 +6,7 @@ export const ENTRIES = {
   ".": "index",
   "./actors": "actors",
   "./sessions": "sessions",
+  "./container": "container/index",
   "./patterns": "patterns",
   "./client": "client/index",
   "./ai-sdk": "client/ai-sdk/index",

@@ -31,8 +31,7 @@ import { createEventLogClass } from "./agents/event-log/event-log.ts";
 import { resolverAt } from "./agents/executor/actions/resolver.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { createTriggerClass } from "./agents/trigger/trigger.ts";
-import { embeddedShell } from "./agents/workspace/shell/shell.ts";
-import { createWorkspaceClass } from "./agents/workspace/workspace.ts";
+import { createWorkspaceClass, shellOf } from "./agents/workspace/workspace.ts";
 import { Artifacts } from "./artifacts/artifacts.ts";
 import { ArtifactTypes } from "./artifacts/types.ts";
 import { ArtifactVectors } from "./artifacts/vectors.ts";
@@ -391,7 +390,7 @@ export function dramatis(options: DramatisOptions) {
     Workspace: createWorkspaceClass<DramatisEnv & Cloudflare.Env>((env) => ({
       projects: () =>
         required(projects(env), "Repositories need the D1 binding `DB` and the R2 binding `BUCKET`"),
-      shell: embeddedShell,
+      shell: shellOf(env.SHELL),
       branchPrefix: options.workspaces?.branchPrefix ?? "dramatis",
       isSensitive,
     })),

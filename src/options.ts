@@ -48,6 +48,8 @@ export interface DramatisEnv
   EventLog?: DurableObjectNamespace;
   Workspace?: DurableObjectNamespace;
   Executor?: TaskExecutor;
+  /** The containers of `dramatis/container`. Without it commands run in the embedded shell. */
+  SHELL?: DurableObjectNamespace;
   /**
    * The directory and the registry. Without it there are no lists and no libraries by API. Bindings `DB_1`, `DB_2` … can have the lists of
    * tenants that were moved there.

@@ -132,6 +132,7 @@ export async function measure(): Promise<Measured[]> {
       "command `echo` in a shell",
       () =>
         embeddedShell.exec(smallTree(), "echo hello", {
+          workspace: { tenant: "local", id: "conv:bench" },
           timeoutMs: 10_000,
           signal: new AbortController().signal,
         }),

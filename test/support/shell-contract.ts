@@ -1,7 +1,13 @@
-/** The contract of shells over a tree of files: each shell must pass it. */
+/** The contract of shells over a tree of files: each shell must pass it. A real machine has more programs and files than the embedded shell. */
 import { describe, expect, test } from "vitest";
 import { type FileMode, WorkingTree } from "../../src/agents/workspace/core/working-tree.ts";
-import { MAX_OUTPUT, type Shell, type ShellResult } from "../../src/agents/workspace/shell/shell.ts";
+import {
+  MAX_OUTPUT,
+  type Shell,
+  type ShellOptions,
+  type ShellResult,
+} from "../../src/agents/workspace/shell/shell.ts";
+import { oidOf } from "../../src/git/objects.ts";
 import { sensitiveFiles } from "../../src/policy/globs.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -31,18 +37,40 @@ const BESIDE: typeof FILES = {
 function treeOfFiles(more: typeof FILES = {}) {
   const reads: string[] = [];
   const files = { ...FILES, ...more };
-  const base = new Map(Object.entries(files).map(([path, [, mode]]) => [path, { oid: path, mode }]));
+  const paths = new Map<string, string>();
+  const base = new Map(
+    Object.entries(files).map(([path, [text, mode]]) => {
+      const oid = oidOf({ type: "blob", content: encode(text) });
+      paths.set(oid, path);
+      return [path, { oid, mode }];
+    }),
+  );
   const blob = async (oid: string) => {
-    reads.push(oid);
-    return encode(files[oid]?.[0] ?? "");
+    const path = paths.get(oid) ?? "";
+    reads.push(path);
+    return encode(files[path]?.[0] ?? "");
   };
   return { tree: new WorkingTree(base, blob), reads };
 }
 
-export function shellContract(name: string, shell: Shell): void {
-  const run = async (command: string, options: { timeoutMs?: number; signal?: AbortSignal } = {}) => {
+interface ContractOptions {
+  /** The folder of the files. */
+  root?: string;
+  /** The shell runs programs of the machine in a copy of the files. */
+  isMachine?: boolean;
+}
+
+export function shellContract(
+  name: string,
+  shell: Shell,
+  { root = "/workspace", isMachine = false }: ContractOptions = {},
+): void {
+  const workspace = { tenant: "local", id: "conv:contract" };
+  const exec = (tree: WorkingTree, command: string, options: Partial<ShellOptions> = {}) =>
+    shell.exec(tree, command, { workspace, timeoutMs: 10_000, ...options });
+  const run = async (command: string, options: Partial<ShellOptions> = {}) => {
     const { tree, reads } = treeOfFiles();
-    const result = await shell.exec(tree, command, { timeoutMs: 10_000, ...options });
+    const result = await exec(tree, command, options);
     const files: Record<string, string> = {};
     for (const path of tree.changes.keys())
       files[path] = tree.entry(path) === undefined ? "(deleted)" : decode((await tree.file(path)).content);
@@ -52,13 +80,13 @@ export function shellContract(name: string, shell: Shell): void {
 
   describe(`the shell ${name}`, () => {
     test.each([
-      ["pwd; ls", "/workspace\na.txt\ndangling\nlink.txt\nlinked\nsrc\n"],
+      ["pwd; ls", `${root}\na.txt\ndangling\nlink.txt\nlinked\nsrc\n`],
       ["cat link.txt | tail -n 1", "two\n"],
       ["grep -rn b src", "src/b.txt:1:b\nsrc/run.sh"],
       ["cd src && ./run.sh there", "run there\n"],
       ["echo x >/dev/null; echo $((6 * 7))", "42\n"],
       ["for f in src/*; do basename $f; done | sort -r", "run.sh\nb.txt\n"],
-      ["printf 'b\\na\\n' > /tmp/list; sort /tmp/list", "a\nb\n"],
+      ["printf 'b\\na\\n' > $TMPDIR/list; sort $TMPDIR/list", "a\nb\n"],
     ])("SHELL-1 %s", async (command, stdout) => {
       const { files, ...result } = await run(command);
       if (command.startsWith("grep")) expect(result.stdout).toContain("src/b.txt:1:b\n");
@@ -66,10 +94,12 @@ export function shellContract(name: string, shell: Shell): void {
       expect(files).toEqual({});
     });
 
-    test("a command that reads one file fetches only this file and the links", async () => {
-      const { reads } = await run("cat src/b.txt; echo new > c.txt");
-      expect(new Set(reads)).toEqual(new Set(["src/b.txt", "link.txt", "linked", "dangling"]));
-    });
+    if (!isMachine) {
+      test("a command that reads one file fetches only this file and the links", async () => {
+        const { reads } = await run("cat src/b.txt; echo new > c.txt");
+        expect(new Set(reads)).toEqual(new Set(["src/b.txt", "link.txt", "linked", "dangling"]));
+      });
+    }
 
     test.each<[string, Record<string, string>]>([
       ["echo three >> a.txt", { "a.txt": "one\ntwo\nthree\n" }],
@@ -112,58 +142,71 @@ export function shellContract(name: string, shell: Shell): void {
       expect((await run("if then")).exitCode).toBe(2);
     });
 
-    test("E26 SHELL-1 a command reaches no network, no other files and no variables of the process", async () => {
-      for (const command of [
-        "curl http://127.0.0.1",
-        "wget http://127.0.0.1",
-        "cat /etc/passwd /proc/self/environ",
-      ])
-        expect((await run(command)).exitCode, command).not.toBe(0);
-      const { stdout } = await run("env; ls /");
-      expect(stdout).not.toMatch(/PROVIDER|NODE|root/);
-    });
+    if (!isMachine) {
+      test("E26 SHELL-1 a command reaches no network, no other files and no variables of the process", async () => {
+        for (const command of [
+          "curl http://127.0.0.1",
+          "wget http://127.0.0.1",
+          "cat /etc/passwd /proc/self/environ",
+        ])
+          expect((await run(command)).exitCode, command).not.toBe(0);
+        const { stdout } = await run("env; ls /");
+        expect(stdout).not.toMatch(/PROVIDER|NODE|root/);
+      });
 
-    test("SHELL-1 files outside of the repository are not kept", async () => {
-      const { files, tree } = await run(
-        "echo 1 > /tmp/x; echo 2 > ../y; mkdir /etc; echo 3 > /etc/z; ln -s /tmp/x out",
-      );
-      expect(files).toEqual({ out: "/tmp/x" });
-      await expect(tree.read("out")).rejects.toMatchObject({ options: { rule: "sandbox" } });
-    });
+      test("SHELL-1 files outside of the repository are not kept", async () => {
+        const { files, tree } = await run(
+          "echo 1 > /tmp/x; echo 2 > ../y; mkdir /etc; echo 3 > /etc/z; ln -s /tmp/x out",
+        );
+        expect(files).toEqual({ out: "/tmp/x" });
+        await expect(tree.read("out")).rejects.toMatchObject({ options: { rule: "sandbox" } });
+      });
+    }
 
     test.each([
       ["ls -A; cat a.txt .*; grep -r b src | sort; find . -name '.env*'", ".env.example\n"],
-      ["test -e .env || echo none; cp -r . /tmp/all; ls -A /tmp/all", "none\n.env.example\n"],
+      ["test -e .env || echo none; cp -r . $TMPDIR/all; ls -A $TMPDIR/all", "none\n.env.example\n"],
       ["rm -r src; echo $?", "0\n"],
     ])("E26 SHELL-4 shows no sensitive files, and keeps them: %s", async (command, stdout) => {
       const { tree } = treeOfFiles({ ...SECRETS, ...BESIDE });
       const guarded = tree.without(sensitiveFiles());
-      const result = await shell.exec(guarded, command, { timeoutMs: 10_000 });
+      const result = await exec(guarded, command);
       expect(result.stdout).toContain(stdout);
       expect(result.stdout).not.toContain("secret");
       for (const path of Object.keys(SECRETS)) expect(guarded.changes.has(path), path).toBe(false);
     });
 
-    test.each([
+    const reads = [
       "cat .env",
       "cat to-env || true",
       "while read line; do echo $line; done < src/up/.env",
       "grep secret src/key.pem",
+      "cat src/../.env",
+      "cd src; cat ../.env; true",
+    ];
+    if (isMachine)
+      test.each(reads)("E26 SHELL-4 finds no sensitive file: %s", async (command) => {
+        const { tree } = treeOfFiles({ ...SECRETS, ...BESIDE });
+        const { stdout, stderr } = await exec(tree.without(sensitiveFiles()), command);
+        expect([stdout, stderr]).toEqual([
+          expect.not.stringContaining("secret"),
+          expect.stringContaining("No such file"),
+        ]);
+      });
+
+    test.each([
+      ...(isMachine ? [] : reads),
       "echo x > .env",
       "echo x >> to-env",
       "cp a.txt src/id_rsa",
       "mv a.txt .env",
       "ln -s a.txt .env",
       "ln a.txt q.pem",
-      "echo x > /tmp/f; cp /tmp/f src/up/new.key",
-      "cat src/../.env",
-      "cd src; cat ../.env; true",
+      "echo x > $TMPDIR/f; cp $TMPDIR/f src/up/new.key",
     ])("E26 SHELL-4 is denied to open a sensitive file: %s", async (command) => {
       const { tree } = treeOfFiles({ ...SECRETS, ...BESIDE });
       const guarded = tree.without(sensitiveFiles());
-      await expect(
-        shell.exec(guarded, `echo 1 > new.txt; ${command}`, { timeoutMs: 10_000 }),
-      ).rejects.toMatchObject({
+      await expect(exec(guarded, `echo 1 > new.txt; ${command}`)).rejects.toMatchObject({
         ...{ code: "PERMISSION_DENIED", options: { rule: "sensitive-file" } },
       });
       expect([...guarded.changes]).toEqual([]);
@@ -193,7 +236,7 @@ export function shellContract(name: string, shell: Shell): void {
     test("SHELL-3 a cancelled command changes nothing", async () => {
       const { tree } = treeOfFiles();
       const stop = new AbortController();
-      const running = shell.exec(tree, "echo x > a.txt; sleep 60", {
+      const running = exec(tree, "echo x > a.txt; sleep 60", {
         timeoutMs: 60_000,
         signal: stop.signal,
       });
@@ -202,22 +245,24 @@ export function shellContract(name: string, shell: Shell): void {
       expect(tree.status()).toEqual([]);
     });
 
-    test.each(["cancelled", "late"])(
-      "SHELL-3 a command that is %s while its files are taken changes nothing",
-      async (how) => {
-        const stop = new AbortController();
-        const slow = new WorkingTree(new Map([["unread", { oid: "unread", mode: "100644" }]]), async () => {
-          // The command has ended: it has not read the file.
-          if (how === "cancelled") stop.abort();
-          else await new Promise((resolve) => setTimeout(resolve, 600));
-          return encode("unread\n");
-        });
-        const running = shell.exec(slow, "mv unread moved", { timeoutMs: 500, signal: stop.signal });
-        if (how === "cancelled") await expect(running).rejects.toMatchObject({ code: "CANCELLED" });
-        else expect(await running).toMatchObject({ exitCode: 124 });
-        expect(slow.status()).toEqual([]);
-      },
-    );
+    if (!isMachine) {
+      test.each(["cancelled", "late"])(
+        "SHELL-3 a command that is %s while its files are taken changes nothing",
+        async (how) => {
+          const stop = new AbortController();
+          const slow = new WorkingTree(new Map([["unread", { oid: "unread", mode: "100644" }]]), async () => {
+            // The command has ended: it has not read the file.
+            if (how === "cancelled") stop.abort();
+            else await new Promise((resolve) => setTimeout(resolve, 600));
+            return encode("unread\n");
+          });
+          const running = exec(slow, "mv unread moved", { timeoutMs: 500, signal: stop.signal });
+          if (how === "cancelled") await expect(running).rejects.toMatchObject({ code: "CANCELLED" });
+          else expect(await running).toMatchObject({ exitCode: 124 });
+          expect(slow.status()).toEqual([]);
+        },
+      );
+    }
 
     test("TREE-6 a command with too many files changes nothing, and deletes them", async () => {
       const { tree } = treeOfFiles();
@@ -228,18 +273,20 @@ export function shellContract(name: string, shell: Shell): void {
         ]),
       );
       const full = tree.with(before);
-      const exec = (command: string) => shell.exec(full, command, { timeoutMs: 60_000 });
-      await expect(exec("rm src/b.txt")).rejects.toMatchObject({ code: "TOO_LARGE" });
+      const runIn = (command: string) => exec(full, command, { timeoutMs: 60_000 });
+      await expect(runIn("rm src/b.txt")).rejects.toMatchObject({ code: "TOO_LARGE" });
       expect(full.changes).toEqual(before);
-      expect(await exec("rm -r n src/b.txt")).toMatchObject({ exitCode: 0 });
+      expect(await runIn("rm -r n src/b.txt")).toMatchObject({ exitCode: 0 });
       expect(full.status()).toEqual([{ path: "src/b.txt", change: "deleted" }]);
     });
 
     test("a file that Git refuses fails the command", async () => {
       const { tree } = treeOfFiles();
-      const command = "rm a.txt; echo x > c.txt; mkdir .git; echo x > .git/config";
-      const exec = shell.exec(tree, command, { timeoutMs: 10_000 });
-      await expect(exec).rejects.toMatchObject({ code: "INVALID_INPUT" });
+      const nested = isMachine
+        ? "git init --quiet sub; echo x > sub/file; cd sub; git add file; git -c user.name=a -c user.email=a@b.c commit --quiet --message=x"
+        : "mkdir .git; echo x > .git/config";
+      const command = `rm a.txt; echo x > c.txt; ${nested}`;
+      await expect(exec(tree, command)).rejects.toMatchObject({ code: "INVALID_INPUT" });
       expect(tree.status(), "SHELL-3").toEqual([]);
     });
 

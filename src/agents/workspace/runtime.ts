@@ -186,6 +186,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
     return asDone(() =>
       this.#queue.run("remove", async () => {
         await this.#deleteBranches();
+        if (this.#store.record !== undefined) await this.ports.shell.remove?.(this.#address);
         this.#store.remove();
       }),
     );
@@ -257,7 +258,8 @@ export class WorkspaceRuntime implements WorkspaceApi {
   ): Promise<JsonObject> {
     const { command, timeoutMs = COMMAND_MS.default } = input;
     const before = tree.fork();
-    const result = await this.ports.shell.exec(tree, command, { timeoutMs, signal });
+    const workspace = this.#address;
+    const result = await this.ports.shell.exec(tree, command, { workspace, timeoutMs, signal });
     const changed = [...new Set([...before.changes.keys(), ...tree.changes.keys()])]
       .filter((path) => before.changes.get(path) !== tree.changes.get(path))
       .sort();
@@ -355,6 +357,10 @@ export class WorkspaceRuntime implements WorkspaceApi {
     throw new DramatisError("CONFLICT", `Other writers move "${into}". Merge again in a moment.`, {
       retriable: true,
     });
+  }
+
+  get #address() {
+    return { tenant: this.ports.tenant(), id: this.ports.id() };
   }
 
   /** Returns the branch of this workspace, in use or not. */

@@ -2,7 +2,17 @@
 import { systemClock } from "../../ports/system.ts";
 import type { WorkspaceApi } from "../../protocol/workspace.ts";
 import { DurableActor } from "../base/durable-actor.ts";
+import { objectOf } from "../base/lookup/placement.ts";
 import { type WorkspaceApplication, WorkspaceRuntime } from "./runtime.ts";
+import { containerShell, type ShellContainerStub } from "./shell/container-shell.ts";
+import { embeddedShell, type Shell } from "./shell/shell.ts";
+
+/** Returns the shell in the containers of a namespace, or the embedded shell without one. */
+export function shellOf(containers: DurableObjectNamespace | undefined): Shell {
+  if (containers === undefined) return embeddedShell;
+  // SAFETY: the class of the binding `SHELL` extends `Container`.
+  return containerShell((workspace) => objectOf(containers, workspace) as unknown as ShellContainerStub);
+}
 
 export function createWorkspaceClass<Env extends Cloudflare.Env>(
   application: (env: Env) => WorkspaceApplication,

@@ -47,6 +47,19 @@ export async function actorIn(
   }
 }
 
+/** Returns the object of an actor's address in a namespace of another class, in the jurisdiction of the actor. */
+export function objectOf(
+  namespace: DurableObjectNamespace,
+  { tenant, id }: Pick<ActorAddress, "tenant" | "id">,
+): DurableObjectStub {
+  const { jurisdiction } = locationOf(id);
+  const place =
+    jurisdiction !== undefined && hasJurisdictions(namespace, jurisdiction)
+      ? namespace.jurisdiction(jurisdiction)
+      : namespace;
+  return place.getByName(`${tenant}:${id}`);
+}
+
 /** Throws `INVALID_INPUT` unless an actor is in the jurisdiction that its id names. `actual` is the jurisdiction of its platform id. */
 export function checkPlace(
   namespace: { jurisdiction(name: string): unknown },

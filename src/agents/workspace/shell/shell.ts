@@ -1,5 +1,5 @@
 /**
- * The embedded shell: Bash and Unix tools in JavaScript over the files of a tree. It has no network and no processes.
+ * The port of shells, and the embedded shell: Bash and Unix tools in JavaScript over the files of a tree. It has no network and no processes.
  *
  * SHELL-1  A command sees the repository in `/workspace`, and `/tmp` in memory. It cannot reach other files, the network, or variables of the Worker.
  * SHELL-2  A command ends on its time limit, with the exit code 124, and on cancellation. Each stream is cut at `MAX_OUTPUT`.
@@ -13,6 +13,8 @@ import { ROOT } from "../core/tree-path.ts";
 import type { FileMode, WorkingTree } from "../core/working-tree.ts";
 
 export interface ShellOptions {
+  /** A shell may keep a machine for each workspace. */
+  workspace: { tenant: string; id: string };
   /** Milliseconds. */
   timeoutMs: number;
   signal?: AbortSignal;
@@ -26,10 +28,15 @@ export interface ShellResult {
   isCut?: true;
 }
 
+/** The result of a command before its output is cut. */
+type RawResult = Omit<ShellResult, "isCut"> & { isCut?: true | undefined };
+
 /** Runs commands over a tree, and changes the tree. */
 export interface Shell {
   /** Returns the exit code 124 on a time-out. Throws `CANCELLED`, and `PERMISSION_DENIED` for a sensitive file. */
   exec(tree: WorkingTree, command: string, options: ShellOptions): Promise<ShellResult>;
+  /** Deletes what the shell keeps for a workspace. */
+  remove?(workspace: ShellOptions["workspace"]): Promise<void>;
 }
 
 /** Characters of each stream that a result keeps, and their bytes as JSON. A row of SQLite holds 2 MB. */
@@ -170,19 +177,30 @@ export const embeddedShell: Shell = {
         throw denial ?? error;
       })
       .finally(() => clearTimeout(timer));
-    if (signal?.aborted) throw new DramatisError("CANCELLED", "The command was cancelled. No file changed.");
+    if (signal?.aborted) throw cancelled();
     if (denial !== undefined) throw denial;
-    const [stdout, stderr] = [shortened(result.stdout), shortened(result.stderr)];
-    const isCut = stdout !== result.stdout || stderr !== result.stderr;
-    const output = { stdout, ...(isCut ? { isCut: true as const } : {}) };
-    if (result.next === undefined) {
-      const reason = `The command did not end within ${timeoutMs} ms, and no file changed. Run less at once, or set a longer \`timeout\`.`;
-      return { ...output, exitCode: 124, stderr: reason };
-    }
+    if (result.next === undefined) return late(result, timeoutMs);
     tree.adopt(result.next);
-    return { ...output, exitCode: result.exitCode, stderr };
+    return ended(result);
   },
 };
+
+export function cancelled(): DramatisError {
+  return new DramatisError("CANCELLED", "The command was cancelled. No file changed.");
+}
+
+/** Returns the result of a command that ended, with its output within the limits (SHELL-2). */
+export function ended({ exitCode, ...result }: RawResult): ShellResult {
+  const [stdout, stderr] = [shortened(result.stdout), shortened(result.stderr)];
+  const isCut = result.isCut || stdout !== result.stdout || stderr !== result.stderr;
+  return { exitCode, stdout, stderr, ...(isCut ? { isCut: true } : {}) };
+}
+
+/** Returns the result of a command that did not end within its time. */
+export function late(result: RawResult, timeoutMs: number): ShellResult {
+  const reason = `The command did not end within ${timeoutMs} ms, and no file changed. Run less at once, or set a longer \`timeoutMs\`.`;
+  return { ...ended(result), exitCode: 124, stderr: reason };
+}
 
 /**
  * Returns a tree equal to the files of the shell; `undefined` if the command is stopped before its end. Throws if Git refuses a file. `unread`

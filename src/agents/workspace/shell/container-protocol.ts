@@ -1,0 +1,27 @@
+/** The messages between a workspace and the server in its container. */
+import { z } from "zod";
+
+export interface ContainerRequest {
+  /** The mode, the object id and the path of each file. */
+  files: readonly (readonly [mode: string, oid: string, path: string])[];
+  command: string;
+  timeoutMs: number;
+}
+
+export const containerResult = z.object({
+  exitCode: z.int(),
+  stdout: z.string(),
+  stderr: z.string(),
+  /** The path of each deleted file, and the path, the mode and the bytes of each changed file. */
+  changes: z.array(
+    z.union([
+      z.tuple([z.string()]),
+      z.tuple([z.string(), z.enum(["100644", "100755", "120000"]), z.int().min(0)]),
+    ]),
+  ),
+  /** The command did not end within its time. */
+  isLate: z.literal(true).optional(),
+  /** An output stream was longer. */
+  isCut: z.literal(true).optional(),
+});
+export type ContainerResult = z.output<typeof containerResult>;

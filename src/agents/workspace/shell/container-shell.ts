@@ -1,0 +1,161 @@
+/**
+ * The shell in a container: Bash and the programs of an image, over a copy of the files of a tree.
+ *
+ * CONTAINER-1  Each workspace has a container of its own. The container has the state of the tree when a command starts, also after a restart.
+ * CONTAINER-2  A container gets no sensitive files. A command that leaves one is denied, and changes nothing.
+ * CONTAINER-3  Files that a `.gitignore` of the tree names stay in the container, for later commands, until it sleeps.
+ */
+import { z } from "zod";
+import { concat, decode, encode } from "../../../git/bytes.ts";
+import { oidOf } from "../../../git/objects.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { shorten } from "../../../shared/text.ts";
+import type { WorkingTree } from "../core/working-tree.ts";
+import { type ContainerRequest, type ContainerResult, containerResult } from "./container-protocol.ts";
+import { cancelled, ended, late, type Shell, type ShellOptions } from "./shell.ts";
+
+/** A container. Its first request starts it. */
+export interface ShellContainerStub {
+  fetch(url: string, init: RequestInit): Promise<Response>;
+  /** Ends the container, and deletes its files. */
+  destroy(): Promise<void>;
+}
+
+/** Bytes of contents in one request. */
+const BATCH_BYTES = 8 * 1024 * 1024;
+/** Bytes of an answer. The server in the container sends at most 34 MiB of files. */
+const MAX_ANSWER_BYTES = 48 * 1024 * 1024;
+/** Attempts to send the missing contents. A container may restart in between. */
+const ATTEMPTS = 3;
+const LINE_FEED = 10;
+
+const missingSchema = z.object({ missing: z.array(z.string()) });
+const messageSchema = z.object({ message: z.string() });
+
+/** Returns the shell that runs each workspace's commands in the container that `containerOf` returns. */
+export function containerShell(
+  containerOf: (workspace: ShellOptions["workspace"]) => ShellContainerStub,
+): Shell {
+  return {
+    async exec(tree, command, { workspace, timeoutMs, signal }) {
+      const container = containerOf(workspace);
+      const post = async (path: string, body: string | Uint8Array) => {
+        const init = { method: "POST", body, ...(signal === undefined ? {} : { signal }) };
+        const response = await container.fetch(`http://container${path}`, init);
+        return { status: response.status, bytes: await bytesOf(response) };
+      };
+      const run = async () => {
+        const { files, paths } = await manifestOf(tree);
+        const request = JSON.stringify({ files, command, timeoutMs } satisfies ContainerRequest);
+        let answer = await post("/exec", request);
+        for (let attempt = 0; answer.status === 409 && attempt < ATTEMPTS; attempt++) {
+          const { missing } = missingSchema.parse(JSON.parse(decode(answer.bytes)));
+          for await (const batch of batchesOf(tree, missing, paths)) accepted(await post("/blobs", batch));
+          answer = await post("/exec", request);
+        }
+        return accepted(answer);
+      };
+      const bytes = await run().catch((error: unknown) => {
+        if (signal?.aborted) throw cancelled();
+        if (error instanceof DramatisError) throw error;
+        throw unavailable(error instanceof Error ? error.message : String(error));
+      });
+      const end = bytes.indexOf(LINE_FEED);
+      const result = containerResult.safeParse(parsed(bytes.subarray(0, end)));
+      if (!result.success) throw unavailable("It gave an answer in an unknown form.");
+      if (result.data.isLate) return late(result.data, timeoutMs);
+      const next = await changedTree(tree, result.data, bytes.subarray(end + 1));
+      if (signal?.aborted) throw cancelled();
+      tree.adopt(next);
+      return ended(result.data);
+    },
+    remove: (workspace) => containerOf(workspace).destroy(),
+  };
+}
+
+/** Returns the files of a tree for the request, and a path of each content. */
+async function manifestOf(tree: WorkingTree) {
+  const files: [mode: string, oid: string, path: string][] = [];
+  const paths = new Map<string, string>();
+  for (const path of tree.paths()) {
+    const { mode = "100644", oid: known } = tree.entry(path) ?? {};
+    const oid = known ?? oidOf({ type: "blob", content: (await tree.file(path)).content });
+    files.push([mode, oid, path]);
+    paths.set(oid, path);
+  }
+  return { files, paths };
+}
+
+/** Returns the bodies that store contents. Each frame has the object id, a space, the size, a line feed, and the content. */
+async function* batchesOf(tree: WorkingTree, oids: readonly string[], paths: ReadonlyMap<string, string>) {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  for (const oid of oids) {
+    const path = paths.get(oid);
+    if (path === undefined) continue;
+    const { content } = await tree.file(path);
+    parts.push(encode(`${oid} ${content.byteLength}\n`), content);
+    size += content.byteLength;
+    if (size < BATCH_BYTES) continue;
+    yield concat(parts);
+    [parts, size] = [[], 0];
+  }
+  if (parts.length > 0) yield concat(parts);
+}
+
+/** Returns a copy of a tree with the changes of a command. Throws if Git refuses a file. */
+async function changedTree(
+  tree: WorkingTree,
+  { changes }: ContainerResult,
+  contents: Uint8Array,
+): Promise<WorkingTree> {
+  const next = tree.fork();
+  next.drop(changes.flatMap(([path, mode]) => (mode === undefined ? [path] : [])));
+  let at = 0;
+  for (const [path, mode, size] of changes) {
+    if (mode === undefined || size === undefined) continue;
+    await next.put(path, { content: contents.slice(at, at + size), mode });
+    at += size;
+  }
+  return next;
+}
+
+/** Returns the bytes of an answer. Throws for an answer that is no success. */
+function accepted({ status, bytes }: { status: number; bytes: Uint8Array }): Uint8Array {
+  if (status === 200 || status === 204) return bytes;
+  const { data } = messageSchema.safeParse(parsed(bytes));
+  if (status === 413) throw new DramatisError("TOO_LARGE", data?.message ?? "The command changed too much.");
+  if (status === 422)
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The changes of the command cannot be taken. ${data?.message ?? ""}`,
+    );
+  throw unavailable(`It answered with the status ${status}: ${shorten(data?.message ?? decode(bytes), 500)}`);
+}
+
+async function bytesOf(response: Response): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of response.body ?? []) {
+    size += part.byteLength;
+    if (size > MAX_ANSWER_BYTES) throw unavailable(`Its answer has more than ${MAX_ANSWER_BYTES} bytes.`);
+    parts.push(part);
+  }
+  return concat(parts);
+}
+
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(decode(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+function unavailable(reason: string): DramatisError {
+  return new DramatisError(
+    "UNAVAILABLE",
+    `The container of the shell does not answer as it should. ${reason} No file changed. Run the command again.`,
+    { retriable: true },
+  );
+}

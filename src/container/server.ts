@@ -1,0 +1,265 @@
+/**
+ * The program of the container of a workspace: `node server.js`. It runs one command at a time over the files that the actor names. The actor
+ * keeps the files, so a new container continues where another one ended.
+ *
+ *   POST /blobs  stores contents. The body has frames: the object id, a space, the size in bytes, a line feed, and the content.
+ *   POST /exec   `{files: [[mode, oid, path]], command, timeoutMs}`. 409 `{missing: [oid]}` if contents are missing. Else 200: a line of JSON
+ *                with the result and the changes, and then the contents of the changed files in this order.
+ *
+ * Variables: `PORT`, `WORKSPACE` (the folder of the files), and `STATE` (a folder for contents and the index). The folders belong to the
+ * server: other files in `WORKSPACE` are deleted, except those that a `.gitignore` of the workspace names.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { join } from "node:path";
+import { deflateSync } from "node:zlib";
+import type { ContainerRequest, ContainerResult } from "../agents/workspace/shell/container-protocol.ts";
+
+type Changes = ContainerResult["changes"];
+/** The mode of a file in a tree. Git has no others, except those of nested repositories. */
+type Mode = "100644" | "100755" | "120000";
+
+const { PORT = "8080", WORKSPACE = "/workspace", STATE = "/home/node/.dramatis" } = process.env;
+/** Bytes of each output stream that are kept. */
+const MAX_OUTPUT_BYTES = 1_500_000;
+/** Bytes of all changed files. An actor keeps at most 32 MiB. */
+const MAX_CHANGED_BYTES = 34 * 1024 * 1024;
+
+const GIT_DIR = join(STATE, "git");
+/** Git stores contents as they are, and runs no program of the workspace. */
+const GIT_CONFIG = [
+  "core.autocrlf=false",
+  "core.hooksPath=/dev/null",
+  "core.excludesFile=/dev/null",
+  "core.fsmonitor=false",
+];
+const GIT_ENV = {
+  PATH: process.env.PATH,
+  GIT_DIR,
+  GIT_WORK_TREE: WORKSPACE,
+  GIT_CONFIG_NOSYSTEM: "1",
+  LC_ALL: "C",
+};
+const HOME = join(STATE, "home");
+const TMPDIR = join(STATE, "tmp");
+const COMMAND_ENV = { PATH: process.env.PATH, HOME, TMPDIR, LANG: "C.UTF-8", TERM: "dumb" };
+
+/** An answer other than 200. */
+class Refusal extends Error {
+  readonly status: number;
+  readonly body: object;
+
+  constructor(status: number, body: object) {
+    super(JSON.stringify(body));
+    this.status = status;
+    this.body = body;
+  }
+}
+
+/** Runs Git, and returns its output. */
+async function git(
+  args: string[],
+  { input = "", env = {} }: { input?: string; env?: Record<string, string> } = {},
+): Promise<Buffer> {
+  const options = GIT_CONFIG.flatMap((each) => ["-c", each]);
+  const child = spawn("git", [...options, ...args], { cwd: WORKSPACE, env: { ...GIT_ENV, ...env } });
+  const [output, errors] = [
+    outputOf(child.stdout, MAX_CHANGED_BYTES),
+    outputOf(child.stderr, MAX_OUTPUT_BYTES),
+  ];
+  child.stdin.on("error", () => undefined).end(input);
+  const code = await ended(child, "close");
+  const { bytes, isCut } = await output;
+  if (isCut)
+    throw new Refusal(413, {
+      message: `The command changed more than ${MAX_CHANGED_BYTES} bytes of files. Name the files that Git shall ignore in a .gitignore.`,
+    });
+  if (code !== 0)
+    throw new Refusal(422, { message: `git ${args[0]}: ${(await errors).bytes.toString().trim()}` });
+  return bytes;
+}
+
+function ended(child: ChildProcess, event: "close" | "exit"): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  child.once("error", reject);
+  // A shell gives a command that a signal ended an exit code of at least 128.
+  child.once(event, (code: number | null) => resolve(code ?? 137));
+  return promise;
+}
+
+async function outputOf(
+  stream: AsyncIterable<Buffer>,
+  limit: number,
+): Promise<{ bytes: Buffer; isCut: boolean }> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of stream) {
+    if (size < limit) parts.push(part.subarray(0, limit - size));
+    size += part.byteLength;
+  }
+  return { bytes: Buffer.concat(parts), isCut: size > limit };
+}
+
+function prepare(): void {
+  for (const folder of [
+    WORKSPACE,
+    join(GIT_DIR, "objects"),
+    join(GIT_DIR, "refs"),
+    join(GIT_DIR, "info"),
+    HOME,
+    TMPDIR,
+  ])
+    mkdirSync(folder, { recursive: true });
+  writeFileSync(join(GIT_DIR, "HEAD"), "ref: refs/heads/main\n");
+  writeFileSync(join(GIT_DIR, "info/attributes"), "* -text -ident -filter -working-tree-encoding\n");
+}
+
+function placeOf(oid: string): string {
+  if (!/^[0-9a-f]{40}$/.test(oid))
+    throw new Refusal(400, { message: "An object id has 40 hexadecimal digits." });
+  return join(GIT_DIR, "objects", oid.slice(0, 2), oid.slice(2));
+}
+
+/** Stores the contents of a body of `POST /blobs`. */
+function storeBlobs(body: Buffer): void {
+  for (let at = 0; at < body.byteLength; ) {
+    const end = body.indexOf("\n", at);
+    const [oid = "", size = ""] = body.toString("latin1", at, end).split(" ");
+    at = end + 1 + Number(size);
+    if (end === -1 || !/^\d+$/.test(size) || at > body.byteLength)
+      throw new Refusal(400, { message: "A frame is not complete." });
+    const object = Buffer.concat([Buffer.from(`blob ${size}\0`), body.subarray(end + 1, at)]);
+    if (createHash("sha1").update(object).digest("hex") !== oid)
+      throw new Refusal(400, { message: `The content is not that of ${oid}.` });
+    const place = placeOf(oid);
+    mkdirSync(join(place, ".."), { recursive: true });
+    writeFileSync(place, deflateSync(object));
+  }
+}
+
+/** Brings the files to the state that the request names, and returns the id of their tree. */
+async function checkOut(files: ContainerRequest["files"]): Promise<string> {
+  const missing = [...new Set(files.map(([, oid]) => oid))].filter((oid) => !existsSync(placeOf(oid)));
+  if (missing.length > 0) throw new Refusal(409, { missing });
+  const env = { GIT_INDEX_FILE: join(GIT_DIR, "next-index") };
+  await git(["read-tree", "--empty"], { env });
+  const input = files.map(([mode, oid, path]) => `${mode} ${oid}\t${path}\0`).join("");
+  await git(["update-index", "-z", "--index-info"], { env, input });
+  const tree = (await git(["write-tree"], { env })).toString().trim();
+  await git(["read-tree", "--reset", "-u", tree]);
+  await git(["clean", "-ffdq"]);
+  return tree;
+}
+
+/** Returns the changes of the files since `tree`, with their contents. */
+async function changesSince(tree: string): Promise<{ changes: Changes; contents: Buffer[] }> {
+  await git(["add", "--all"]);
+  const next = (await git(["write-tree"])).toString().trim();
+  const fields = (await git(["diff-tree", "-r", "-z", "--raw", "--no-renames", tree, next]))
+    .toString()
+    .split("\0");
+  const changed = Array.from({ length: Math.floor(fields.length / 2) }, (_, index) => {
+    const [, mode = "", , oid = ""] = (fields[2 * index] ?? "").split(" ");
+    return { path: fields[2 * index + 1] ?? "", mode, oid };
+  });
+  const nested = changed.find(({ mode }) => mode === "160000");
+  if (nested !== undefined)
+    throw new Refusal(422, {
+      message: `"${nested.path}" is a Git repository of its own. Delete "${nested.path}/.git", or name the folder in a .gitignore.`,
+    });
+  const input = changed.map(({ mode, oid }) => (mode === "000000" ? "" : `${oid}\n`)).join("");
+  const objects = await git(["cat-file", "--batch"], { input });
+  let at = 0;
+  const contents: Buffer[] = [];
+  const changes = changed.map(({ path, mode }): Changes[number] => {
+    if (mode === "000000") return [path];
+    const end = objects.indexOf("\n", at);
+    const size = Number(objects.toString("latin1", at, end).split(" ")[2]);
+    contents.push(objects.subarray(end + 1, end + 1 + size));
+    at = end + size + 2;
+    return [path, mode as Mode, size];
+  });
+  return { changes, contents };
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // All its processes have ended.
+  }
+}
+
+async function exec({ files, command, timeoutMs }: ContainerRequest, isGone: AbortSignal): Promise<Buffer[]> {
+  const tree = await checkOut(files);
+  isGone.throwIfAborted();
+  const child = spawn("bash", ["-c", command], {
+    ...{ cwd: WORKSPACE, env: COMMAND_ENV, detached: true },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const streams = [
+    outputOf(child.stdout, MAX_OUTPUT_BYTES),
+    outputOf(child.stderr, MAX_OUTPUT_BYTES),
+  ] as const;
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    killGroup(child);
+  }, timeoutMs);
+  const stop = () => killGroup(child);
+  isGone.addEventListener("abort", stop);
+  const exitCode = await ended(child, "exit").finally(() => {
+    clearTimeout(timer);
+    isGone.removeEventListener("abort", stop);
+    // Processes that the command left would change the files of later commands.
+    killGroup(child);
+  });
+  const [stdout, stderr] = await Promise.all(streams);
+  isGone.throwIfAborted();
+  const { changes, contents } = isLate ? { changes: [], contents: [] } : await changesSince(tree);
+  const result: ContainerResult = {
+    ...{ exitCode, stdout: stdout.bytes.toString(), stderr: stderr.bytes.toString(), changes },
+    ...(isLate ? { isLate } : {}),
+    ...(stdout.isCut || stderr.isCut ? { isCut: true } : {}),
+  };
+  return [Buffer.from(`${JSON.stringify(result)}\n`), ...contents];
+}
+
+/** The end of the last command. */
+let last: Promise<unknown> = Promise.resolve();
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { bytes } = await outputOf(request, Infinity);
+  if (request.method === "POST" && request.url === "/blobs") {
+    storeBlobs(bytes);
+    response.writeHead(204).end();
+  } else if (request.method === "POST" && request.url === "/exec") {
+    const gone = new AbortController();
+    response.on("close", () => gone.abort());
+    // SAFETY: only the actor of the workspace reaches this server.
+    const work = last.then(() => exec(JSON.parse(bytes.toString()) as ContainerRequest, gone.signal));
+    last = work.catch(() => undefined);
+    const parts = await work;
+    response.writeHead(200, { "content-type": "application/octet-stream" });
+    for (const part of parts) response.write(part);
+    response.end();
+  } else response.writeHead(404).end();
+}
+
+prepare();
+const server = createServer((request, response) => {
+  answer(request, response).catch((error: unknown) => {
+    if (response.headersSent || response.destroyed) return;
+    const { status, body } =
+      error instanceof Refusal
+        ? error
+        : { status: 500, body: { message: error instanceof Error ? error.message : String(error) } };
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
+});
+server.listen(Number(PORT), () => {
+  const address = server.address();
+  console.log(`The shell listens on port ${typeof address === "object" ? address?.port : address}.`);
+});

@@ -1,0 +1,130 @@
+/** The shell in a container: its server is a process of this machine, with real Bash and Git. */
+import { afterAll, describe, expect, test } from "vitest";
+import { WorkingTree } from "../../src/agents/workspace/core/working-tree.ts";
+import { containerShell } from "../../src/agents/workspace/shell/container-shell.ts";
+import { ShellContainerProcess } from "../support/shell-container.ts";
+import { shellContract } from "../support/shell-contract.ts";
+
+const container = await ShellContainerProcess.start();
+afterAll(() => container.stop());
+
+/** Returns the shell in the machine that `current` returns. */
+const shellOf = (current: () => ShellContainerProcess) =>
+  containerShell(() => ({
+    fetch: (url, init) => fetch(new URL(new URL(url).pathname, current().url), init),
+    destroy: () => current().stop(),
+  }));
+
+shellContract(
+  "in a container",
+  shellOf(() => container),
+  { root: container.root, isMachine: true },
+);
+
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+const workspace = { tenant: "local", id: "conv:one" };
+
+/** A tree of new files, and a function that runs commands over the tree. */
+function machine(files: Record<string, string>, shell = shellOf(() => container)) {
+  const tree = new WorkingTree(new Map(), async () => new Uint8Array());
+  const ready = Promise.all(
+    Object.entries(files).map(([path, text]) => tree.write(path, new TextEncoder().encode(text))),
+  );
+  const run = async (command: string) => {
+    await ready;
+    return shell.exec(tree, command, { workspace, timeoutMs: 10_000 });
+  };
+  return { tree, run };
+}
+
+describe("a machine of a workspace", () => {
+  test("CONTAINER-1 a new machine continues with the files of the tree", async () => {
+    const [first, second] = [await ShellContainerProcess.start(), await ShellContainerProcess.start()];
+    let current = first;
+    const { run } = machine(
+      { "a.txt": "a\n" },
+      shellOf(() => current),
+    );
+    await run("echo b > b.txt; chmod +x b.txt; rm a.txt");
+    current = second;
+    expect(await run("ls; test -x b.txt && cat b.txt")).toMatchObject({ stdout: "b.txt\nb\n", exitCode: 0 });
+    await first.stop();
+    await second.stop();
+  });
+
+  test("CONTAINER-3 ignored files stay in the machine, and other leftovers do not", async () => {
+    const { tree, run } = machine({ ".gitignore": "built/\n" });
+    await run("mkdir built; echo 1 > built/out; echo 2 > kept.txt");
+    expect(tree.status().map(({ path }) => path)).toEqual([".gitignore", "kept.txt"]);
+    expect((await run("cat built/out; echo late > late.txt; sleep 60")).exitCode).toBe(124);
+    expect(await run("cat built/out; ls")).toMatchObject({ stdout: "1\nbuilt\nkept.txt\n" });
+  });
+
+  test("a command sees no variables of the server, and its processes end with the command", async () => {
+    const { tree, run } = machine({});
+    const { stdout } = await run(
+      "env | cut -d= -f1 | sort | tr '\\n' ' '; (sleep 0.2; echo x > late.txt) & echo $!",
+    );
+    expect(stdout).toMatch(/^HOME LANG PATH PWD SHLVL TERM TMPDIR _ \d+\n$/);
+    const pid = Number(/(\d+)\n$/.exec(stdout)?.[1]);
+    await expect.poll(() => isRunning(pid)).toBe(false);
+    expect((await run("ls")).stdout).toBe("");
+    expect(tree.status()).toEqual([]);
+  });
+
+  test("contents are as they are, with any attributes and in any folder", async () => {
+    const { tree, run } = machine({
+      ".gitattributes": "* text=auto eol=crlf ident\n",
+      "a.txt": "one\r\ntwo\n$Id$\n",
+    });
+    await run("cp a.txt 'b ü.txt'; printf '\\r\\n\\0' > c.bin");
+    expect(decode((await tree.file("b ü.txt")).content)).toBe("one\r\ntwo\n$Id$\n");
+    expect([...(await tree.file("c.bin")).content]).toEqual([13, 10, 0]);
+    expect((await run("cat a.txt")).stdout).toBe("one\r\ntwo\n$Id$\n");
+  });
+
+  test("TREE-6 more files than a workspace holds are refused, with advice", async () => {
+    const { tree, run } = machine({ "a.txt": "a" });
+    await expect(run("head -c 36000000 /dev/urandom > big; echo b > a.txt")).rejects.toMatchObject({
+      code: "TOO_LARGE",
+      message: expect.stringContaining(".gitignore"),
+    });
+    expect(tree.status()).toEqual([{ path: "a.txt", change: "added" }]);
+    expect((await run("cat a.txt; ls")).stdout).toBe("aa.txt\n");
+  });
+
+  test.each([
+    ["no answer", () => Promise.reject(new Error("It does not start."))],
+    ["an error", async () => new Response("There is no Container instance available.", { status: 503 })],
+    ["another program's answer", async () => new Response("<html>")],
+    ["another form", async () => new Response('{"exitCode": "0"}\n')],
+    ["an endless lack", async () => Response.json({ missing: [] }, { status: 409 })],
+  ])("%s is UNAVAILABLE, and changes nothing", async (_, answer) => {
+    const shell = containerShell(() => ({ fetch: answer, destroy: async () => undefined }));
+    const { tree, run } = machine({ "a.txt": "a" }, shell);
+    await expect(run("rm a.txt")).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
+    expect(tree.status()).toEqual([{ path: "a.txt", change: "added" }]);
+  });
+
+  test("the server refuses contents under another id, and unfinished bodies", async () => {
+    const oid = "ce013625030ba8dba906f756967f9e9ca394464a";
+    for (const [body, status] of [
+      [`${oid} 6\nhello\n`, 204],
+      [`${oid} 5\nhallo`, 400],
+      [`${oid} 60\nhello\n`, 400],
+      ["../../etc/passwd 0\n", 400],
+      [oid, 400],
+    ] as const)
+      expect((await fetch(`${container.url}/blobs`, { method: "POST", body })).status, body).toBe(status);
+    expect((await fetch(`${container.url}/exec`, { method: "POST", body: "{" })).status).toBe(500);
+    expect((await fetch(`${container.url}/other`)).status).toBe(404);
+  });
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
