@@ -185,7 +185,7 @@ export function shellContract(
       "cd src; cat ../.env; true",
     ];
     if (isMachine)
-      test.each(reads)("E26 SHELL-4 finds no sensitive file: %s", async (command) => {
+      test.each(reads)("E26 SHELL-4 CONTAINER-2 finds no sensitive file: %s", async (command) => {
         const { tree } = treeOfFiles({ ...SECRETS, ...BESIDE });
         const { stdout, stderr } = await exec(tree.without(sensitiveFiles()), command);
         expect([stdout, stderr]).toEqual([
