@@ -7,7 +7,7 @@ export const LAYERS = [
   ["ports"],
   ["model"],
   ["protocol"],
-  ["library", "policy"],
+  ["library", "policy", "container"],
   ["adapters"],
   ["memory"],
   ["attachments", "d1"],
@@ -129,7 +129,7 @@ const USES_PLATFORM = [
 ];
 
 /** Folders that run only in Node. No other folder imports them. */
-const RUNS_IN_NODE = ["cli", "ports/node", "testing"];
+const RUNS_IN_NODE = ["cli", "container/image", "ports/node", "testing"];
 
 const under = (folders) => `^src/(?:${folders.join("|")})/`;
 const packages = (names) => `(?:^|node_modules/)(?:${names.join("|")})(?:/|$)`;
@@ -278,7 +278,7 @@ export default {
     {
       name: "node-modules",
       comment:
-        "The code runs on Workers and in browsers, so only the ports for Node, the test kit and the command line use Node's modules. Workers have the hashes and the compression of git.",
+        "The code runs on Workers and in browsers, so only the ports for Node, the test kit, the command line and the program in a container use Node's modules. Workers have the hashes and the compression of git.",
       severity: "error",
       from: { path: "^src/", pathNot: under([...RUNS_IN_NODE, "git"]) },
       to: { dependencyTypes: ["core"] },

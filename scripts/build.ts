@@ -108,7 +108,7 @@ try {
     copyFileSync(join(ROOT, file), join(DIST, file));
   }
   cpSync(join(ROOT, "templates"), join(DIST, "templates"), { recursive: true });
-  copyFileSync(join(ROOT, "src/container/Dockerfile"), join(DIST, "container/Dockerfile"));
+  copyFileSync(join(ROOT, "src/container/image/Dockerfile"), join(DIST, "container/image/Dockerfile"));
   buildCreate();
   buildConsole({ force: true });
   console.log("Built the package in dist, the console in dist/console, and create-dramatis in dist-create.");

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { buffer } from "node:stream/consumers";
 
-const SERVER = join(import.meta.dirname, "../../src/container/server.ts");
+const SERVER = join(import.meta.dirname, "../../src/container/image/server.ts");
 
 export class ShellContainerProcess {
   readonly #process: ChildProcess;

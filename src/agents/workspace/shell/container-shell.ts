@@ -8,10 +8,10 @@
 import { z } from "zod";
 import { concat, decode, encode } from "../../../git/bytes.ts";
 import { oidOf } from "../../../git/objects.ts";
+import { type ContainerRequest, type ContainerResult, containerResult } from "../../../protocol/container.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { shorten } from "../../../shared/text.ts";
 import type { WorkingTree } from "../core/working-tree.ts";
-import { type ContainerRequest, type ContainerResult, containerResult } from "./container-protocol.ts";
 import { cancelled, ended, late, type Shell, type ShellOptions } from "./shell.ts";
 
 /** A container. Its first request starts it. */

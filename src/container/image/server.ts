@@ -15,7 +15,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
-import type { ContainerRequest, ContainerResult } from "../agents/workspace/shell/container-protocol.ts";
+import type { ContainerRequest, ContainerResult } from "../../protocol/container.ts";
 
 type Changes = ContainerResult["changes"];
 /** The mode of a file in a tree. Git has no others, except those of nested repositories. */
