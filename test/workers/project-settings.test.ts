@@ -157,6 +157,47 @@ test("SETTING-2 a project's runs begin within the limit, and other projects are 
   await expect.poll(async () => (await ask("POST", "/api/runs", start)).status).toBe(201);
 });
 
+test("SETTING-1 a task of a run calls no provider that its project does not allow", async () => {
+  await createProject("tasks", { allowedModelProviders: ["anthropic"] });
+  const llm = { kind: "llm", profile: "test/scripted", template: "{{ question }}" };
+  const task = {
+    ...{ id: "asks", timeoutMs: 20_000, inputSchema: { type: "object" } },
+    steps: [{ ref: "ask", action: llm, inputMapping: { question: "'Why?'" } }],
+  };
+  expect(await ask("POST", "/api/libraries/flows/tasks", task)).toMatchObject({ status: 201 });
+  const workflow = await post({ nodes: [{ ref: "start", task: "asks" }] });
+  const { id } = await callRuns("POST", "", 201, { workflow, projectId: "tasks", input: { key: ulid() } });
+  const { error } = await ended(id);
+  expect(error).toMatchObject({ code: "PERMISSION_DENIED" });
+  expect(error?.message).toContain("`allowedModelProviders`");
+});
+
+test("SETTING-2 a tool call that runs a workflow waits while the project has no room", async () => {
+  await createProject("waits", { limits: { maxConcurrentRuns: 1 } });
+  const inputMapping = { key: "input.key", name: "'one'", wait: "'hold'" };
+  const holding = await post({ nodes: [{ ref: "start", task: "flow/work_once", inputMapping }] });
+  const hold = { workflow: holding, projectId: "waits", input: { key: ulid() } };
+  const first = await callRuns("POST", "", 201, hold);
+  const echo = { ref: "start", task: "flow/echo", inputMapping: { value: "1" } };
+  const workflow = await post({ nodes: [echo], inputSchema: { type: "object" } });
+  const tool = { id: "waiting", name: "echo", description: "Echoes.", target: { workflow } };
+  expect(await ask("POST", "/api/libraries/flows/tools", tool)).toMatchObject({ status: 201 });
+  const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
+  const conversation = await converse("waits", { identity, tools: { toolIds: ["flows/waiting"] } });
+  const { turnId } = await conversation.play({
+    replies: [[{ call: "echo", input: {} }], [{ text: "Done." }]],
+  });
+  const types = async () => (await conversation.journal()).map(({ type }) => type);
+  await expect.poll(types).toContain("workflow_run.started");
+  expect((await conversation.turn(turnId)).status).toBe("active");
+  await callRuns("POST", `/${first.id}/cancel`, 200);
+  await expect
+    .poll(async () => (await conversation.turn(turnId)).status, { timeout: 20_000 })
+    .toBe("completed");
+  const { moves } = await conversation.turn(turnId);
+  expect(moves.flatMap(({ toolResult }) => toolResult?.success ?? [])).toEqual([true]);
+});
+
 test("SETTING-4 during an outage of D1 the known settings apply, and calls are not counted", async () => {
   await createProject("outage", { allowedModelProviders: ["openai"], limits: { maxModelCallsPerHour: 0 } });
   let isDown = false;
