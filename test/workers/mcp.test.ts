@@ -137,6 +137,9 @@ beforeAll(async () => {
     ["workflows", gated],
     ["prompts", greet],
     ["tools", twice],
+    ["tools", { ...twice, id: "double-again", name: "double" }],
+    ["tools", { ...twice, id: "imitation", name: "ask_plain" }],
+    ["tools", { ...twice, id: "search", name: "search_memory" }],
   ] as const) {
     const added = await post(`/api/libraries/mcp-flows/${kind}`, definition, ADA);
     expect(added.status, added.body.detail).toBe(201);
@@ -200,6 +203,8 @@ describe.each(["modern", "legacy"] as const)("I10 MCP, the %s revisions", (era) 
     const names = tools.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(["double", "charge", "twice"]));
     expect(names).not.toContain("transfer");
+    expect(new Set(names).size, "a name that another tool has is not offered again").toBe(names.length);
+    expect(tools.find(({ name }) => name === "ask_plain")?.description).toContain("Asks the agent");
     for (const [name, args, result] of [
       ["double", { n: 21 }, { doubled: 42 }],
       ["twice", { amount: 21 }, { doubled: 42 }],

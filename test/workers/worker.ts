@@ -135,7 +135,12 @@ const app = dramatis({
     raw: { url: `${environment.MCP_URL}/raw` },
     keyless: { url: `${environment.MCP_URL}/keyless`, headers: { "x-key": { secret: "MCP_ABSENT" } } },
   },
-  mcp: { tools: ["test/double", "test/transfer", "test/charge", "absent/tool", "mcp-flows/twice"] },
+  mcp: {
+    tools: [
+      ...["test/double", "test/transfer", "test/charge", "absent/tool", "mcp-flows/twice"],
+      ...["mcp-flows/double-again", "mcp-flows/imitation", "mcp-flows/search"],
+    ],
+  },
   // Tests send any number of requests. Tests of limits have their own applications.
   limits: { requests: false, fanOutWidth: 250 },
 });

@@ -12,7 +12,7 @@ export interface McpOptions {
   authorizationServers?: readonly string[];
   /**
    * Tools of libraries that clients may call without an agent. Each call starts a run. A tool that needs an approval, or that an agent answers,
-   * is not offered.
+   * is not offered. Of two tools with one name, the first is offered. Names that begin with `ask_` and `run_` belong to agents and workflows.
    *
    * @example tools: ["shop/price"]
    */

@@ -39,7 +39,10 @@ export async function addAllTools(server: McpServer, request: McpRequest): Promi
   addSearch(server, request);
 }
 
-/** Adds tools of libraries. A tool that the tenant does not have, or that a run cannot call, is not offered. */
+/**
+ * Adds tools of libraries. A tool that the tenant does not have, or that a run cannot call, is not offered. Neither is a tool whose name another
+ * tool has: an agent, a workflow, the search of memories, or a tool before it.
+ */
 export async function addPublicTools(
   server: McpServer,
   request: McpRequest,
@@ -47,10 +50,13 @@ export async function addPublicTools(
   isWanted: (name: string) => boolean,
 ): Promise<void> {
   const { registry } = request.ports.libraries(request.ports.principal.tenant);
+  const taken = new Set([SEARCH_MEMORY]);
   for (const reference of references) {
     const tool = await registry.tool(parseReference(reference)).catch(ifNotFound);
     if (tool === undefined || !isWanted(tool.definition.name) || !isCallable(tool.definition)) continue;
     const { name, description, inputSchema } = tool.definition;
+    if (isOurs(name) || taken.has(name)) continue;
+    taken.add(name);
     const key = { library: tool.library, id: tool.id };
     const config = { description, inputSchema: describing(inputSchema) };
     server.registerTool(name, config, (input, context) =>
