@@ -178,3 +178,12 @@ export function messageOf(error: unknown): string {
 function firstSentence(text: string): string {
   return titleFrom(/^.*?[.!?](?=\s|$)/s.exec(text.trim())?.[0] ?? text, 120);
 }
+
+/** Returns the command that clones a repository. The shell of the user has the token. */
+export function cloneCommand(
+  origin: string,
+  { project, repo, needsToken }: { project: string; repo: string; needsToken: boolean },
+): string {
+  const options = needsToken ? '-c http.extraHeader="Authorization: Bearer $TOKEN" ' : "";
+  return `git ${options}clone ${origin}/git/${encodeURIComponent(project)}/${encodeURIComponent(repo)}`;
+}

@@ -5,6 +5,7 @@ import { type Commit, messageParts, ownCommits, ownerOfBranch } from "../../app/
 import { fileTree, type TreeFolder } from "../../app/src/files/file-tree.ts";
 import { filePreview, toolView } from "../../app/src/files/tool-views.ts";
 import { type DiffFile, parseDiff, replacedText } from "../../app/src/files/unified-diff.ts";
+import { cloneCommand } from "../../app/src/format.ts";
 import { entryPreview } from "../../app/src/inspector/incident-texts.ts";
 import {
   artifactsChoice,
@@ -255,4 +256,13 @@ it("E26 H8 the entry of a decision names the rule, its reason and the untrusted 
     'Allowed by the rule "notes".',
   );
   expect(entryPreview({ type: "tool.failed", data })).toBe("Refunds are for people.");
+});
+
+it("a clone of a repository sends a token if the server needs one", () => {
+  const of = { project: "shop", repo: "my web" };
+  const command = (needsToken: boolean) => cloneCommand("https://shop.example", { ...of, needsToken });
+  expect(command(false)).toBe("git clone https://shop.example/git/shop/my%20web");
+  expect(command(true)).toBe(
+    'git -c http.extraHeader="Authorization: Bearer $TOKEN" clone https://shop.example/git/shop/my%20web',
+  );
 });

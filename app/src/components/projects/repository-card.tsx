@@ -4,10 +4,11 @@ import type { Branches, ProjectRepository } from "../../../../src/client/index.t
 import { pathOf } from "../../../../src/client/requests.ts";
 import { client } from "../../client.ts";
 import { ownerOfBranch, shortOid } from "../../files/commits.ts";
-import { count, messageOf, problemText } from "../../format.ts";
+import { cloneCommand, count, messageOf, problemText } from "../../format.ts";
 import { useHasRole } from "../../hooks/use-me.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { conversationPath, filesPath, runPath } from "../../route.ts";
+import { hasToken } from "../../session.ts";
 import { CopyButton } from "../copy-button.tsx";
 import { DeleteAction } from "../delete-action.tsx";
 import { DownloadLink } from "../download-link.tsx";
@@ -103,7 +104,7 @@ function BranchList({ project, repo, defaultBranch, version }: BranchesProps) {
   const sorted = value.toSorted((one, other) =>
     one.name === defaultBranch ? -1 : other.name === defaultBranch ? 1 : one.name < other.name ? -1 : 1,
   );
-  const clone = `git clone ${window.location.origin}/git/${encodeURIComponent(project)}/${encodeURIComponent(repo)}`;
+  const clone = cloneCommand(window.location.origin, { project, repo, needsToken: hasToken() });
   return (
     <div className="space-y-1">
       <h3 className="text-xs text-muted">{count(value.length, "branch", "branches")}</h3>
