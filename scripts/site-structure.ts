@@ -44,6 +44,7 @@ export const SECTIONS: readonly Section[] = [
       doc("react", "React"),
       doc("protocols", "OpenAI clients and the AI SDK"),
       doc("mcp", "MCP clients"),
+      doc("agui", "AG-UI clients"),
       doc("providers", "Choose a model"),
       doc("libraries", "Libraries and versions"),
       doc("projects", "Projects and repositories"),

@@ -117,6 +117,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   app.post("/api/runs", seeded);
   app.post("/api/triggers", seeded);
   app.use("/v1/*", seeded);
+  app.use("/agui/*", seeded);
   app.use("/mcp", seeded);
   app.use("/api/projects/*", seeded);
   app.use("/git/*", seeded);

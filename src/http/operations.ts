@@ -3,6 +3,7 @@
  * the body, and all failed checks have the same answer.
  */
 
+import { aguiRoutes } from "./agui/routes.ts";
 import { descriptionRoutes } from "./api-description.ts";
 import { chatCompletionRoutes } from "./openai/chat-completions.ts";
 import { modelRoutes } from "./openai/models.ts";
@@ -72,6 +73,7 @@ export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...modelRoutes,
   ...chatCompletionRoutes,
   ...responseRoutes,
+  ...aguiRoutes,
   ...deadLetterRoutes,
   ...healthRoutes,
   ...meRoutes,

@@ -97,7 +97,7 @@ describe.each(
       .replace(":tenant", principal.tenant)
       .replace(
         ":id",
-        path.startsWith("/api/agents") ? agent : path.endsWith("/complete") ? ending : conversation,
+        /^\/(?:api\/agents|agui)/.test(path) ? agent : path.endsWith("/complete") ? ending : conversation,
       )
       .replace(":handle", handleFor(conversation))
       .replace(":operationId", "op_01JD0000000000000000000000")

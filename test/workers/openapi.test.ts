@@ -306,6 +306,20 @@ describe("API-1 answers fit the document", () => {
     await ask("openAiChatCompletion", "/v1/chat/completions", body({ model: agent, messages: [], n: 2 }));
   });
 
+  test("of AG-UI", async () => {
+    const { content } = new Play({ replies: [[{ text: "Good day." }]] });
+    const thread = { threadId: "t", runId: "r" };
+    await ask("runAgent", `/agui/${agent}`, body({ ...thread, messages: [{ role: "user", content }] }));
+    await ask("runAgent", `/agui/${agent}`, body({ ...thread, messages: [] }));
+    await ask("runAgent", "/agui/absent", body({ ...thread, messages: [] }));
+    await ask("runAgent", `/agui/${agent}`, body({ messages: [] }));
+    await ask(
+      "runAgent",
+      `/agui/${agent}`,
+      body({ ...thread, messages: [{ role: "user", content: "Other." }] }),
+    );
+  });
+
   test("of stops, by HTTP and by the OpenAI protocol", async () => {
     const id = idOf(await ask("createConversation", "/api/conversations", body({ agentId: agent })));
     const base = `/api/conversations/${id}`;

@@ -233,6 +233,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   openAiCreateResponse: { stranger: NO_MODEL, outsider: MAY, operator: MAY },
   openAiGetResponse: READ,
   openAiCancelResponse: READ,
+  runAgent: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   connect: same(NO_SOCKET),
   connectSdk: same(NO_SOCKET),
   listDeadLetters: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
@@ -305,6 +306,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
     messages: [{ role: "user", content: "Let me in." }],
   }),
   openAiCreateResponse: ({ agent }) => ({ model: agent, input: "Let me in." }),
+  runAgent: () => ({ threadId: "mine", runId: "mine", messages: [{ role: "user", content: "Let me in." }] }),
   resolveApproval: () => ({ approved: true }),
   submitToolResult: () => ({ result: "Let me in." }),
   completeOperation: () => ({ result: "Let me in." }),
@@ -503,7 +505,7 @@ function pathOf(path: string, ids: Ids): string {
   const response = `resp_${conversation.slice(-26)}${turn.slice(-26)}_0`;
   const id = path.includes("conversation")
     ? conversation
-    : /agents|models/.test(path)
+    : /agents|models|agui/.test(path)
       ? agent
       : path.includes("responses")
         ? response

@@ -84,12 +84,18 @@ export function questionsOfTurn(
     .filter((asked) => mayAnswer(asked, principal, true))
     .map(({ operationId, name, input, agentId: agent }) => {
       const place = { conversationId, turnId, operationId };
-      const message = `The agent "${agent}" wants to call ${name} with ${JSON.stringify(input ?? {})}.`;
-      return { place, message, form: { message, requestedSchema: APPROVAL } };
+      const message = approvalText(agent, name, input);
+      return { place, message, form: { message, requestedSchema: APPROVAL_FORM } };
     });
 }
 
-const APPROVAL: ElicitRequestFormParams["requestedSchema"] = {
+/** Returns the text of a request for approval. */
+export function approvalText(agentId: string, name: string, input: unknown): string {
+  return `The agent "${agentId}" wants to call ${name} with ${JSON.stringify(input ?? {})}.`;
+}
+
+/** The JSON Schema of an answer to a request for approval. */
+export const APPROVAL_FORM: ElicitRequestFormParams["requestedSchema"] = {
   type: "object",
   properties: {
     approved: { type: "boolean", title: "Approve", description: "The call runs as shown." },

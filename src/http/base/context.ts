@@ -1,6 +1,6 @@
 /** The variables of a request: the ports that its handlers use, and the principal. */
 
-import type { Hono } from "hono";
+import type { Context, Hono } from "hono";
 import type { Artifacts } from "../../artifacts/artifacts.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
@@ -61,3 +61,13 @@ export interface HttpEnv {
 }
 
 export type HttpRoutes = Hono<HttpEnv>;
+
+/** Returns a function that keeps the Worker alive for work after the response. Servers without a context of execution finish it anyway. */
+export function waitUntilOf(context: Context<HttpEnv>): (work: Promise<unknown>) => void {
+  try {
+    const { executionCtx } = context;
+    return (work) => executionCtx.waitUntil(work);
+  } catch {
+    return () => undefined;
+  }
+}

@@ -1,9 +1,8 @@
 /**
  * `/mcp`: the Model Context Protocol over streamable HTTP. The description of the API omits it, because the protocol describes itself.
  */
-import type { Context } from "hono";
 import { readJson } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import { type HttpRoutes, waitUntilOf } from "../base/context.ts";
 import type { McpServing } from "./options.ts";
 
 /** Adds the route. It must follow `authorize`. */
@@ -20,14 +19,4 @@ export function addMcp<Env>(app: HttpRoutes, serving: McpServing<Env>): void {
     };
     return answerMcp(raw, body, request, serving);
   });
-}
-
-/** Servers without a context of execution finish their work anyway. */
-function waitUntilOf(context: Context<HttpEnv>): (work: Promise<unknown>) => void {
-  try {
-    const { executionCtx } = context;
-    return (work) => executionCtx.waitUntil(work);
-  } catch {
-    return () => undefined;
-  }
 }

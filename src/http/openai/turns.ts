@@ -237,7 +237,7 @@ export function pendingAnswer(
 }
 
 /** Returns the turn of an operation; for other ids, an id that no turn has. */
-function turnOf(operationId: string): string {
+export function turnOf(operationId: string): string {
   const address = parseItemId(operationId);
   return address === null ? "" : turnIdOf(address);
 }

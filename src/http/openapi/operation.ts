@@ -17,6 +17,7 @@ export const TAGS = {
   approvals: "Calls of tools and gates that wait for you.",
   triggers: "Starts of runs and turns at a time, by cron, or by a signed webhook.",
   openai: "The same for clients of the OpenAI API: a model is an agent. Errors are `{error}` here.",
+  agui: "The same for clients of AG-UI, such as CopilotKit.",
   delivery: "Dead letters between actors, for operators and administrators.",
   runtime: "The runtime itself.",
 } as const;

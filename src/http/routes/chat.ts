@@ -18,6 +18,7 @@ import {
   chatTurn,
 } from "../../compat/ui-message/request.ts";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { TurnSummary } from "../../protocol/conversation-schemas.ts";
 import { type Frame, TURN_HEADER } from "../../protocol/frames.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import { defined } from "../../shared/defined.ts";
@@ -96,13 +97,21 @@ export const chatRoutes: readonly Route[] = [
     },
     async ({ params }, ports, context) => {
       const conversation = await findConversation(ports, params.id);
-      const turns = await conversation.turns(ports.principal, { limit: MAX_ACTIVE, order: "desc" });
-      const all = unwrap(turns).items.filter(({ status }) => status === "active");
-      const active = all.find(({ phase }) => phase !== "waiting") ?? all[0];
+      const active = await activeTurn(conversation, ports.principal);
       return active === undefined ? empty() : streamed(context, params.id, active.id);
     },
   ),
 ];
+
+/** Returns the newest active turn. A turn that only waits is returned if no other turn is active. */
+export async function activeTurn(
+  conversation: ConversationActor,
+  principal: Principal,
+): Promise<TurnSummary | undefined> {
+  const turns = await conversation.turns(principal, { limit: MAX_ACTIVE, order: "desc" });
+  const all = unwrap(turns).items.filter(({ status }) => status === "active");
+  return all.find(({ phase }) => phase !== "waiting") ?? all[0];
+}
 
 /** Starts a turn that answers a message again; `undefined` for other requests (CHATREGENERATE-1). */
 async function regenerate(

@@ -1,0 +1,437 @@
+/** AG-UI 1.0 on the real Worker, held against the official client. */
+import { abortAllDurableObjects } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import {
+  type AgentSubscriber,
+  type BaseEvent,
+  buildResumeArray,
+  HttpAgent,
+  type Interrupt,
+  type Message,
+  type RunAgentParameters,
+} from "@ag-ui/client";
+import { EventSchemas } from "@ag-ui/core/schemas";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Principal } from "../../src/shared/principal.ts";
+import { get, post } from "./http-client.ts";
+import { Play } from "./provider.ts";
+
+const ADA: Principal = { subject: "ada", tenant: "agui", roles: ["admin"] };
+const MEL: Principal = { subject: "mel", tenant: "agui", roles: ["member"] };
+
+const fetchAs =
+  (principal: Principal, answers: Response[] = []) =>
+  async (input: string, init: RequestInit): Promise<Response> => {
+    const headers = new Headers(init.headers);
+    headers.set("x-test-principal", JSON.stringify(principal));
+    const response = await exports.default.fetch(new Request(input, { ...init, headers }));
+    answers.push(response);
+    return response;
+  };
+
+beforeAll(async () => {
+  for (const persona of ["plain", "handy", "careful"])
+    expect((await post("/api/agents", { id: persona, persona: `test/${persona}` }, ADA)).status).toBe(201);
+});
+
+/** A client of an agent that keeps its events, and checks each event with the official schema. */
+function client(agent: string, threadId: string = crypto.randomUUID(), principal = ADA) {
+  const answers: Response[] = [];
+  const url = `http://dramatis.test/agui/${agent}`;
+  const http = new HttpAgent({ url, threadId, fetch: fetchAs(principal, answers) });
+  const run = async (parameters: RunAgentParameters = {}, subscriber: AgentSubscriber = {}) => {
+    const events: BaseEvent[] = [];
+    const onEvent: AgentSubscriber["onEvent"] = ({ event }) => {
+      EventSchemas.parse(event);
+      events.push(event);
+    };
+    await http.runAgent(parameters, { ...subscriber, onEvent });
+    return { events, types: events.map(({ type }) => String(type)), last: events.at(-1) };
+  };
+  const say = (content: string) =>
+    http.addMessage({ id: crypto.randomUUID(), role: "user", content } satisfies Message);
+  const conversation = () => answers.at(-1)?.headers.get("x-dramatis-conversation") ?? "";
+  return { http, run, say, conversation };
+}
+
+const shownIn = (messages: readonly Message[]) =>
+  messages.map((message) => [message.role, "content" in message ? (message.content ?? null) : null]);
+
+/** The turns of a conversation, the oldest first. */
+async function statusOf(conversation: string): Promise<string[]> {
+  const { body } = await get(`/api/conversations/${conversation}/turns`, ADA);
+  // SAFETY: the API answers turns; the tests read these members only.
+  const turns = body.turns as unknown as { status: string; error?: { code: string } }[];
+  return turns.map(({ status, error }) => error?.code ?? status);
+}
+
+const half = () => new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
+
+describe("I12 the official AG-UI client: runs", () => {
+  test("I12 AGUI-1 AGUI-2 a run streams texts, steps and the agent's own tools", async () => {
+    const { http, run, say } = client("handy");
+    const play = new Play({
+      replies: [
+        [{ text: "Let me see." }, { call: "double", input: { n: 4 } }],
+        [{ text: "Eight" }, { text: "." }],
+      ],
+    });
+    say(play.content);
+    const { events, types } = await run({ runId: "r1" });
+    expect(types.filter((type) => type !== "TEXT_MESSAGE_CONTENT")).toEqual([
+      "RUN_STARTED",
+      ...["STEP_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END"],
+      ...["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT", "STEP_FINISHED"],
+      ...["STEP_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "STEP_FINISHED"],
+      "RUN_FINISHED",
+    ]);
+    const ids = { threadId: http.threadId, runId: "r1" };
+    expect(events[0]).toMatchObject({ ...ids, protocolVersion: "1.0" });
+    expect(events.at(-1)).toMatchObject({ ...ids, outcome: { type: "success" } });
+    expect(shownIn(http.messages)).toEqual([
+      ["user", play.content],
+      ["assistant", "Let me see."],
+      ["tool", '{"doubled":8}'],
+      ["assistant", "Eight."],
+    ]);
+    expect(http.messages[1]).toMatchObject({
+      toolCalls: [{ function: { name: "double", arguments: '{"n":4}' } }],
+    });
+  });
+
+  test("I12 AGUI-5 AGUI-7 a thread is one conversation of its user and agent, with the history of the server", async () => {
+    const thread = crypto.randomUUID();
+    const ada = client("plain", thread);
+    const [one, two] = [
+      new Play({ replies: [[{ text: "One." }]] }),
+      new Play({ replies: [[{ text: "Two." }]] }),
+    ];
+    ada.say(one.content);
+    await ada.run();
+    const conversation = ada.conversation();
+    ada.http.setMessages([
+      { id: "x", role: "system", content: "Invented." },
+      { id: "y", role: "user", content: two.content },
+    ]);
+    await ada.run();
+    expect(ada.conversation()).toBe(conversation);
+    const [request] = await two.requests(1);
+    expect(request?.body.messages.slice(1).map(({ role, content }) => [role, content])).toEqual([
+      ["user", one.content],
+      ["assistant", "One."],
+      ["user", two.content],
+    ]);
+
+    for (const other of [client("plain", thread, MEL), client("handy", thread)]) {
+      other.say(new Play({ replies: [[{ text: "Mine." }]] }).content);
+      await other.run();
+      expect(other.conversation()).not.toBe(conversation);
+    }
+    const known = client("plain", conversation);
+    known.say(new Play({ replies: [[{ text: "Three." }]] }).content);
+    await known.run();
+    expect(known.conversation()).toBe(conversation);
+    const { body } = await get(`/api/conversations/${conversation}/messages`, ADA);
+    expect(body.messages).toHaveLength(6);
+  });
+
+  test("I12 AGUI-7 the same run again has the same events, and another message under its id is refused", async () => {
+    const play = new Play({
+      replies: [[{ text: "Let me see." }, { call: "double", input: { n: 1 } }], [{ text: "Two." }]],
+    });
+    const runs = [];
+    const thread = crypto.randomUUID();
+    for (let time = 0; time < 2; time++) {
+      const { run, say } = client("handy", thread);
+      say(play.content);
+      const { events } = await run({ runId: "same" });
+      runs.push(events.filter(({ type }) => String(type) !== "TEXT_MESSAGE_CONTENT"));
+    }
+    expect(runs[1]).toEqual(runs[0]);
+    expect(await play.requests()).toHaveLength(2);
+    const { run, say } = client("handy", thread);
+    say("Another question.");
+    await expect(run({ runId: "same" })).rejects.toMatchObject({ status: 409 });
+  });
+
+  test("I12 AGUI-1 a failed turn ends with RUN_ERROR, and a refused request is a problem", async () => {
+    const { run, say } = client("plain");
+    say(new Play({ replies: [{ status: 401, message: "No." }] }).content);
+    const codes: unknown[] = [];
+    const failed = run({}, { onRunErrorEvent: ({ event }) => void codes.push(event.code) });
+    await failed.catch(() => undefined);
+    expect(codes).toEqual(["MODEL_FAILED"]);
+    const absent = client("absent");
+    absent.say("Hello.");
+    await expect(absent.run()).rejects.toMatchObject({ status: 404 });
+    await expect(client("absent").run()).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+describe("I12 the official AG-UI client: interrupts", () => {
+  const paying = (key: string) => [{ text: "May I?" }, { call: "transfer", input: { key, to: "Bob" } }];
+
+  /** A thread with a run that ended with one interrupt. */
+  async function interrupted(play: Play) {
+    const thread = client("careful");
+    thread.say(play.content);
+    const { last } = await thread.run();
+    expect(last).toMatchObject({ type: "RUN_FINISHED", outcome: { type: "interrupt" } });
+    const [interrupt] = thread.http.pendingInterrupts;
+    if (interrupt === undefined) throw new Error("The run has no interrupt.");
+    return { ...thread, interrupt };
+  }
+
+  const answer = (interrupt: Interrupt, payload: unknown) =>
+    buildResumeArray([interrupt], { [interrupt.id]: { status: "resolved", payload } });
+
+  test("I12 AGUI-3 an approved call runs, also after an eviction, and the answer can be sent again", async () => {
+    const play = new Play((key) => ({ replies: [paying(key), [{ text: "Paid." }]] }));
+    const { http, run, interrupt } = await interrupted(play);
+    const call = http.messages.flatMap((message) =>
+      message.role === "assistant" ? (message.toolCalls ?? []) : [],
+    );
+    expect(interrupt).toMatchObject({
+      reason: "tool_call",
+      toolCallId: call[0]?.id,
+      message: expect.stringContaining('The agent "careful" wants to call transfer with {'),
+      responseSchema: { required: ["approved"] },
+      expiresAt: expect.stringMatching(/Z$/),
+    });
+    expect(await play.runs()).toHaveLength(0);
+    await abortAllDurableObjects();
+    const resume = answer(interrupt, { approved: true });
+    const { types } = await run({ runId: "r2", resume });
+    expect(types.filter((type) => type !== "TEXT_MESSAGE_CONTENT")).toEqual([
+      "RUN_STARTED",
+      "TOOL_CALL_RESULT",
+      ...["STEP_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "STEP_FINISHED"],
+      "RUN_FINISHED",
+    ]);
+    expect(shownIn(http.messages).slice(1)).toEqual([
+      ["assistant", "May I?"],
+      ["tool", "Paid Bob."],
+      ["assistant", "Paid."],
+    ]);
+    expect([http.pendingInterrupts, (await play.runs(1)).length]).toEqual([[], 1]);
+    const again = await run({ runId: "r2", resume });
+    expect(again.types.filter((type) => type !== "TEXT_MESSAGE_CONTENT")).toEqual(
+      types.filter((type) => type !== "TEXT_MESSAGE_CONTENT"),
+    );
+    expect(await play.runs()).toHaveLength(1);
+  });
+
+  test.each([
+    ["denied", { status: "resolved", payload: { approved: false, reason: "Too much." } }, "Too much."],
+    ["cancelled", { status: "cancelled" }, "APPROVAL_DENIED"],
+  ] as const)("I12 AGUI-3 a %s call does not run, and the model continues", async (_, response, shown) => {
+    const play = new Play((key) => ({ replies: [paying(key), [{ text: "I see." }]] }));
+    const { http, run, interrupt } = await interrupted(play);
+    await run({ resume: buildResumeArray([interrupt], { [interrupt.id]: response }) });
+    const [, , result, last] = shownIn(http.messages);
+    expect([result?.[0], last]).toEqual(["tool", ["assistant", "I see."]]);
+    expect(result?.[1]).toContain(shown);
+    expect(await play.runs()).toHaveLength(0);
+  });
+
+  test("I12 AGUI-3 one run answers several interrupts, and a remaining interrupt ends the run again", async () => {
+    const play = new Play((key) => ({
+      replies: [
+        [
+          { call: "transfer", input: { key, to: "Bob" } },
+          { call: "transfer", input: { key, to: "Eve" } },
+        ],
+        [{ text: "Done." }],
+      ],
+    }));
+    const { http, run, interrupt } = await interrupted(play);
+    const [, other] = http.pendingInterrupts;
+    if (other === undefined) throw new Error("The run has one interrupt.");
+    const resume = answer(interrupt, { approved: false });
+    http.pendingInterrupts = [interrupt];
+    const { last } = await run({ resume });
+    expect(last).toMatchObject({ outcome: { type: "interrupt", interrupts: [{ id: other.id }] } });
+    const end = await run({ resume: answer(other, { approved: true }) });
+    expect(end.last).toMatchObject({ outcome: { type: "success" } });
+    expect(shownIn(http.messages).at(-1)).toEqual(["assistant", "Done."]);
+    expect((await play.runs(1)).map(({ input }) => input)).toMatchObject([{ to: "Eve" }]);
+  });
+
+  test("I12 AGUI-5 an answer to an interrupt of another thread or of another form is refused", async () => {
+    const play = new Play((key) => ({ replies: [paying(key), [{ text: "Paid." }]] }));
+    const { run, interrupt } = await interrupted(play);
+    for (const [thread, resume] of [
+      [client("careful"), answer(interrupt, { approved: true })],
+      [client("careful", undefined, MEL), answer(interrupt, { approved: true })],
+      [{ run }, answer(interrupt, "yes")],
+      [client("careful"), answer({ ...interrupt, id: "other" }, { approved: true })],
+    ] as const)
+      await expect(thread.run({ resume })).rejects.toMatchObject({ status: 422 });
+    expect(await play.runs()).toHaveLength(0);
+  });
+});
+
+describe("I12 the official AG-UI client: tools of the client", () => {
+  const look = {
+    name: "look",
+    description: "Looks at a place.",
+    parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
+  };
+
+  test("I12 AGUI-3 AGUI-5 a run ends with their calls, and the next run has their results", async () => {
+    const play = new Play({
+      replies: [
+        [
+          { call: "look", input: { place: "cellar" } },
+          { call: "double", input: { n: 2 } },
+        ],
+        [{ call: "look", input: { place: "attic" } }],
+        [{ text: "Nothing there." }],
+      ],
+    });
+    const { http, run, say, conversation } = client("handy");
+    say(play.content);
+    const pending: string[][] = [];
+    const onRunFinishedEvent: AgentSubscriber["onRunFinishedEvent"] = (end) => {
+      if (end.outcome === "success") pending.push(end.pendingToolCallIds);
+    };
+    const parameters = { tools: [look] };
+    await run(parameters, { onRunFinishedEvent });
+    const answerWith = (fields: { content: string; error?: string }) => {
+      for (const toolCallId of pending.at(-1) ?? [])
+        http.addMessage({ id: crypto.randomUUID(), role: "tool", toolCallId, ...fields });
+    };
+    answerWith({ content: "It is empty." });
+    await run(parameters, { onRunFinishedEvent });
+    answerWith({ content: "", error: "The door is locked." });
+    await run(parameters, { onRunFinishedEvent });
+    expect(pending.map(({ length }) => length)).toEqual([1, 1, 0]);
+    expect(shownIn(http.messages).at(-1)).toEqual(["assistant", "Nothing there."]);
+    expect(await statusOf(conversation())).toEqual(["completed"]);
+    const [, second, third] = await play.requests(3);
+    const resultsOf = (request: typeof second) =>
+      request?.body.messages.flatMap(({ role, content }) => (role === "tool" ? [String(content)] : [])) ?? [];
+    expect(resultsOf(second)).toEqual(expect.arrayContaining([expect.stringContaining("It is empty.")]));
+    expect(resultsOf(third).at(-1)).toContain("The door is locked.");
+    const foreign = client("handy");
+    foreign.http.addMessage({ id: "1", role: "tool", toolCallId: "elsewhere", content: "Yes." });
+    await expect(foreign.run()).rejects.toMatchObject({ status: 422 });
+  });
+});
+
+describe("I12 the official AG-UI client: the application's values", () => {
+  test("I12 AGUI-6 the context and images reach the model with the message, and state and other properties stay with the client", async () => {
+    const { http, run } = client("plain");
+    const play = new Play({ replies: [[{ text: "Good." }]] });
+    http.setState({ page: 3 });
+    const image = { type: "data", value: "iVBORw0KGgo=", mimeType: "image/png" } as const;
+    const content = [
+      { type: "text" as const, text: play.content },
+      { type: "image" as const, source: image },
+    ];
+    http.addMessage({ id: "1", role: "user", content });
+    const context = [{ description: "The open page", value: "Invoices" }];
+    const { types } = await run({ context, forwardedProps: { theme: "dark" } });
+    const [request] = await play.requests(1);
+    expect(request?.body.messages.at(-1)?.content).toEqual([
+      { type: "text", text: play.content },
+      { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } },
+      { type: "text", text: "Context of the application:\nThe open page: Invoices" },
+    ]);
+    expect([http.state, types.some((type) => type.startsWith("STATE_"))]).toEqual([{ page: 3 }, false]);
+    const page = client("plain", http.threadId);
+    await page.run();
+    expect(shownIn(page.http.messages)).toEqual([
+      ["user", content],
+      ["assistant", "Good."],
+    ]);
+    http.addMessage({
+      id: "2",
+      role: "user",
+      content: [{ type: "audio", source: { type: "url", value: "https://example.com/a.mp3" } }],
+    });
+    await expect(run()).rejects.toMatchObject({ status: 422 });
+  });
+});
+
+describe("I12 the official AG-UI client: leaving and coming back", () => {
+  const shownText = (http: HttpAgent) => shownIn(http.messages).at(-1)?.[1];
+
+  test("I12 AGUI-8 abortRun() stops the turn, and the next run is an ordinary run", async () => {
+    const { http, run, say, conversation } = client("plain");
+    const play = half();
+    say(play.content);
+    const running = run();
+    await expect.poll(() => shownText(http)).toBe("Half");
+    http.abortRun();
+    await running;
+    expect(await play.closes(1)).toEqual([{ reply: 0 }]);
+    await expect.poll(() => statusOf(conversation())).toEqual(["CANCELLED"]);
+    say(new Play({ replies: [[{ text: "Next." }]] }).content);
+    const { last } = await run();
+    expect([shownText(http), last]).toMatchObject(["Next.", { outcome: { type: "success" } }]);
+  });
+
+  test("I12 AGUI-1 a turn that somebody stops ends its run with the outcome cancelled", async () => {
+    const { http, run, say, conversation } = client("plain");
+    const play = half();
+    say(play.content);
+    const running = run();
+    await expect.poll(() => shownText(http)).toBe("Half");
+    expect((await post(`/api/conversations/${conversation()}/cancel`, {}, ADA)).status).toBe(200);
+    expect((await running).last).toMatchObject({ type: "RUN_FINISHED", outcome: { type: "cancelled" } });
+  });
+
+  test("I12 AGUI-5 AGUI-8 a run that keeps running is read again, with the messages of its thread", async () => {
+    const { http, run, say, conversation } = client("plain");
+    const first = new Play({ replies: [[{ text: "First." }]] });
+    say(first.content);
+    await run();
+    const play = half();
+    say(play.content);
+    const running = run({ forwardedProps: { dramatis: { keepRunning: true } } });
+    await expect.poll(() => shownText(http)).toBe("Half");
+    http.abortRun();
+    await running;
+    expect(await statusOf(conversation())).toEqual(["completed", "active"]);
+
+    const leaving = client("plain", http.threadId);
+    const left = leaving.run();
+    await expect.poll(() => shownText(leaving.http)).toBe("Half");
+    leaving.http.abortRun();
+    await left;
+
+    const page = client("plain", http.threadId);
+    const read = page.run();
+    await expect.poll(() => shownText(page.http)).toBe("Half");
+    await play.open("shown");
+    const { types } = await read;
+    expect(types.slice(0, 2)).toEqual(["RUN_STARTED", "MESSAGES_SNAPSHOT"]);
+    expect(shownIn(page.http.messages)).toEqual([
+      ["user", first.content],
+      ["assistant", "First."],
+      ["user", play.content],
+      ["assistant", "Half and half."],
+    ]);
+    expect(await statusOf(conversation())).toEqual(["completed", "completed"]);
+    const empty = client("plain");
+    expect((await empty.run()).types).toEqual(["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+  });
+
+  test("I12 AGUI-3 AGUI-5 a page that is loaded again shows the open interrupt, and answers it", async () => {
+    const play = new Play((key) => ({
+      replies: [[{ text: "May I?" }, { call: "transfer", input: { key, to: "Bob" } }], [{ text: "Paid." }]],
+    }));
+    const before = client("careful");
+    before.say(play.content);
+    await before.run();
+    const page = client("careful", before.http.threadId);
+    await page.run();
+    expect(page.http.pendingInterrupts).toEqual(before.http.pendingInterrupts);
+    expect(shownIn(page.http.messages)).toEqual(shownIn(before.http.messages));
+    const [{ id } = { id: "" }] = page.http.pendingInterrupts;
+    await page.run({ resume: [{ interruptId: id, status: "resolved", payload: { approved: true } }] });
+    expect(shownText(page.http)).toBe("Paid.");
+    expect(await play.runs(1)).toHaveLength(1);
+  });
+});
