@@ -24,7 +24,7 @@ export const LAYERS = [
 
 /** The package's entries and the composition root, which may import every layer. */
 const ROOT =
-  "^src/(?:actors|actors-node|actors-portable|dramatis|gateways|index|node|only-on-workers|options|patterns|portable|sessions|startup|worker)\\.ts$";
+  "^src/(?:actors|actors-node|actors-portable|dramatis|gateways|index|node|only-on-workers|options|patterns|portable|sessions|startup|stores|worker)\\.ts$";
 
 /** Files that browser code may import. These files of the ports and the model contain only types. */
 const CLIENT_MAY_IMPORT = [

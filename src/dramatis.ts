@@ -1,6 +1,6 @@
 /**
  * The composition root: makes a Worker from an application's libraries and policies. Three kinds of code use the platform's
- * clock, ids and storage directly: this file, the shells of the Durable Objects, and defaults of ports in `d1`, `http` and
+ * clock, ids and storage directly: this file and `stores.ts`, the shells of the Durable Objects, and defaults of ports in `d1`, `http` and
  * `engine`. `http` also makes ids with `ulid`, and `messageToEvent` of `memory` has the platform's id and time as a default. All
  * other code of the server gets ports.
  */
@@ -16,7 +16,6 @@ import { spanLog } from "./adapters/telemetry/log-lines.ts";
 import { exporterOf } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { indexes } from "./agents/agent/memory-agent.ts";
-import { memoryEmbedders } from "./agents/agent/memory-embedder.ts";
 import { memoryStores } from "./agents/agent/memory-stores.ts";
 import type { Application } from "./agents/base/application.ts";
 import type { WorkerClasses } from "./agents/base/lookup/class-problems.ts";
@@ -32,27 +31,11 @@ import { resolverAt } from "./agents/executor/actions/resolver.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { createTriggerClass } from "./agents/trigger/trigger.ts";
 import { createWorkspaceClass, shellOf } from "./agents/workspace/workspace.ts";
-import { Artifacts } from "./artifacts/artifacts.ts";
-import { ArtifactTypes } from "./artifacts/types.ts";
-import { ArtifactVectors } from "./artifacts/vectors.ts";
-import { AttachmentStore } from "./attachments/attachment-store.ts";
-import { objectsInTime } from "./attachments/objects-in-time.ts";
-import { D1Artifacts } from "./d1/artifacts.ts";
 import { D1Definitions } from "./d1/d1-definitions.ts";
-import { D1Directory } from "./d1/d1-directory.ts";
-import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
-import type { Directory } from "./d1/directory.ts";
 import { D1McpLists } from "./d1/mcp-lists.ts";
 import { listsMoveOf } from "./d1/move-lists.ts";
-import { D1OwnedRows } from "./d1/owned-rows.ts";
-import { D1ProjectSettings, type KnownSettings } from "./d1/project-settings.ts";
-import { D1Repositories } from "./d1/repositories.ts";
-import type { TenantDatabases } from "./d1/tenant-databases.ts";
-import { D1Triggers, type TriggerDirectory } from "./d1/triggers.ts";
 import { builtInEmbeddings, builtInGateway } from "./gateways.ts";
-import { GitCaches } from "./git/caches.ts";
 import { declareProjects } from "./git/declared-projects.ts";
-import { Projects } from "./git/projects.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { defaultAuthorize } from "./http/auth/authorize.ts";
 import { checkJwtConfiguration, isJwtConfigured } from "./http/auth/jwt.ts";
@@ -84,7 +67,6 @@ import { policyOf } from "./policy/policy.ts";
 import { DEFAULT_RETENTION } from "./policy/retention.ts";
 import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
-import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
@@ -100,6 +82,7 @@ import {
   reportTemplates,
   reportUndeclared,
 } from "./startup.ts";
+import { storesOf } from "./stores.ts";
 
 /**
  * Makes the Worker of an application. Export its classes under their own names, and its handler as the default.
@@ -147,55 +130,15 @@ export function dramatis(options: DramatisOptions) {
     return new Registry(code, stores, mcpTools(env).source(tenant));
   };
 
-  const directory = withDatabases<Directory>((databases) => new D1Directory(databases));
-  const deadLetters = withDatabases<DeadLetterDirectory>((databases) => new D1DeadLetters(databases));
-  const triggers = withDatabases<TriggerDirectory>((databases) => new D1Triggers(databases));
+  const stores = storesOf(options, (env) => builtInEmbeddings(env, trusted));
+  const { directory, deadLetters, triggers, objects, attachments, artifacts, projects, settings, vectors } =
+    stores;
   const lists = (env: DramatisEnv) => listsMoveOf(env, systemClock);
-  const objects = ({ BUCKET }: DramatisEnv) =>
-    BUCKET === undefined ? null : objectsInTime(new R2ObjectStore(BUCKET), systemClock);
-  const attachments = (env: DramatisEnv) => withStore(objects(env), (store) => new AttachmentStore(store));
-  const caches = new GitCaches();
-  const repositories = (env: DramatisEnv) =>
-    withStore(objects(env), (store) =>
-      env.DB === undefined
-        ? null
-        : { rows: new D1Repositories(env.DB), objects: store, ids: systemIds, caches },
-    );
-  const rows = withDatabases((databases) => new D1OwnedRows(databases));
-  const vectors = (env: DramatisEnv) => options.memory?.vectors?.(env) ?? null;
-  const embedding = options.memory?.embedder ?? "static";
-  const hasVectors = options.memory?.vectors !== undefined && embedding !== "none";
-  const types = new ArtifactTypes(
-    options.artifactTypes ?? [],
-    hasVectors ? JSON.stringify(embedding) : undefined,
-  );
-  const vectorPauses = new Map<string, number>();
-  const artifactVectors = (env: DramatisEnv, index: D1Artifacts) => {
-    const store = hasVectors ? vectors(env) : null;
-    const embedder = (tenant: string) =>
-      memoryEmbedders(env, embedding, builtInEmbeddings(env, trusted), { tenant, id: "" }).embedder();
-    return (
-      store &&
-      new ArtifactVectors({ store, embedder, index, types, pauses: vectorPauses, clock: systemClock })
-    );
-  };
-  const artifacts = (env: DramatisEnv) =>
-    withStore(repositories(env), (git) => {
-      if (env.DB === undefined) return null;
-      const index = new D1Artifacts(env.DB, systemClock);
-      const own = artifactVectors(env, index);
-      return new Artifacts({ git, index, types, clock: systemClock, ...(own && { vectors: own }) });
-    });
-  const projects = (env: DramatisEnv) =>
-    withStore(repositories(env), (git) => {
-      const own = env.DB && artifactVectors(env, new D1Artifacts(env.DB, systemClock));
-      return new Projects({ ...git, ...(own && { removeVectors: (...of) => own.delete(...of) }) });
-    });
   const requiredArtifacts = (env: DramatisEnv) =>
     required(artifacts(env), "Artifacts need the D1 binding `DB` and the R2 binding `BUCKET`");
-  const stores = (env: DramatisEnv) =>
+  const owned = (env: DramatisEnv) =>
     ownedStores({
-      ...{ rows: rows(env), objects: objects(env), vectors: vectors(env), events: eventLogs(env) },
+      ...{ rows: stores.rows(env), objects: objects(env), vectors: vectors(env), events: eventLogs(env) },
       workspaces: hasWorkspaces(workerClasses(env))
         ? async (tenant, conversationId) => {
             const { id } = workspaceOf({ conversationId });
@@ -217,9 +160,6 @@ export function dramatis(options: DramatisOptions) {
   const { interceptors = [], metrics, ...guardOptions } = models.resilience ?? {};
   const guards = new HostGuards(systemClock, guardOptions);
   const mediaBudget = new MediaBudget(systemClock);
-  const known: KnownSettings = new Map();
-  const settings = ({ DB }: DramatisEnv) =>
-    DB === undefined ? null : new D1ProjectSettings(DB, known, systemClock);
   const gateway = (env: DramatisEnv) => {
     const built = models.gateway?.(env) ?? builtInGateway(env, models.languageModels, trusted);
     const guarded = guardGateway(built, { guards, interceptors, ids: systemIds });
@@ -303,7 +243,7 @@ export function dramatis(options: DramatisOptions) {
     executor: { run: (...batch) => executorOf(env).run(...batch) },
     directory: () => directory(env),
     eventLog: () => eventLogs(env),
-    stores: () => stores(env),
+    stores: () => owned(env),
     attachments: attachments(env),
     maxAttachmentBytes: limits.attachmentBytes,
     exporter: exporter(env),
@@ -350,7 +290,7 @@ export function dramatis(options: DramatisOptions) {
           stores: memoryStores(env),
           vectors: () => vectors(env),
           pool,
-          embedders: (agent) => memoryEmbedders(env, embedding, builtInEmbeddings(env, trusted), agent),
+          embedders: (agent) => stores.embedders(env, agent),
         },
       };
     }),
@@ -407,19 +347,6 @@ function hasWorkspaces({ has, withoutStorage }: WorkerClasses): boolean {
 function executorOf(env: DramatisEnv): TaskExecutor {
   // SAFETY: the application exports the class of `createExecutorClass`, or a class of its own with the same interface.
   return entrypointOf(env, "Executor") as TaskExecutor;
-}
-
-/** Returns a port on D1; `null` without the binding. */
-function withDatabases<Port>(create: (databases: TenantDatabases) => Port) {
-  return (env: DramatisEnv): Port | null => {
-    const lists = listsMoveOf(env, systemClock);
-    return lists === null ? null : create(lists.databases);
-  };
-}
-
-/** Returns a port on a store; `null` without it. */
-function withStore<Store, Port>(store: Store | null, create: (store: Store) => Port): Port | null {
-  return store === null ? null : create(store);
 }
 
 /** Returns the port. Throws `UNAVAILABLE` without it. */
