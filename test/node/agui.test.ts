@@ -1,6 +1,7 @@
 /** The events of AG-UI for any frames of a turn, held against the official schemas and the official client. */
-import { type BaseEvent, HttpAgent } from "@ag-ui/client";
+import { HttpAgent } from "@ag-ui/client";
 import { EventSchemas, RunAgentInputSchema } from "@ag-ui/core/schemas";
+import { HttpAgent as OlderAgent } from "ag-ui-client-older";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RunEncoder, type RunOptions } from "../../src/compat/agui/encoder.ts";
@@ -73,14 +74,12 @@ const waiting = (reason: "approval" | "client-tools" | "operations"): Draft => (
 const ended: Draft = { type: "turn.completed", data: {} };
 
 /** Returns the events that the official client accepts. */
-async function accepted(events: readonly AgUiEvent[]): Promise<BaseEvent[]> {
+async function accepted(events: readonly AgUiEvent[], isOlder: boolean): Promise<unknown[]> {
   const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
   const headers = { "content-type": "text/event-stream" };
-  const client = new HttpAgent({
-    url: "http://agui.test",
-    fetch: async () => new Response(body, { headers }),
-  });
-  const seen: BaseEvent[] = [];
+  const options = { url: "http://agui.test", fetch: async () => new Response(body, { headers }) };
+  const client = isOlder ? new OlderAgent(options) : new HttpAgent(options);
+  const seen: unknown[] = [];
   await client.runAgent({}, { onEvent: ({ event }) => void seen.push(event) });
   return seen;
 }
@@ -119,18 +118,19 @@ const anyDraft: fc.Arbitrary<Draft> = fc.oneof(
 );
 
 describe("I12 AG-UI: the events of any frames", () => {
-  test("I12 AGUI-1 AGUI-2 each event is well formed, and the official client accepts each run", async () => {
+  test("I12 AGUI-1 AGUI-2 AGUI-9 each event is well formed, and the official client of its version accepts each run", async () => {
     const answered = fc.option(fc.subarray(["op1", "op2"], { minLength: 1 }), { nil: undefined });
     await fc.assert(
       fc.asyncProperty(
         fc.array(anyDraft, { maxLength: 40 }),
         answered,
         fc.boolean(),
-        async (drafts, ids, all) => {
-          const options = { ...(ids && { answered: ids }), withClientResults: all };
+        fc.boolean(),
+        async (drafts, ids, all, isOlder) => {
+          const options = { ...(ids && { answered: ids }), withClientResults: all, isOlder };
           const events = eventsOf(drafts.map(frame), options);
           for (const event of events) EventSchemas.parse(event);
-          expect(await accepted(events)).toEqual(events);
+          expect(await accepted(events, isOlder)).toEqual(events);
           const types = events.map(({ type }) => type);
           expect([types[0], types.filter((type) => type === "RUN_STARTED").length]).toEqual([
             "RUN_STARTED",

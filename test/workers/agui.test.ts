@@ -11,6 +11,7 @@ import {
   type RunAgentParameters,
 } from "@ag-ui/client";
 import { EventSchemas } from "@ag-ui/core/schemas";
+import { HttpAgent as OlderAgent } from "ag-ui-client-older";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Principal } from "../../src/shared/principal.ts";
 import { get, post } from "./http-client.ts";
@@ -433,5 +434,45 @@ describe("I12 the official AG-UI client: leaving and coming back", () => {
     await page.run({ resume: [{ interruptId: id, status: "resolved", payload: { approved: true } }] });
     expect(shownText(page.http)).toBe("Paid.");
     expect(await play.runs(1)).toHaveLength(1);
+  });
+});
+
+describe("I12 an AG-UI client older than 1.0, as in CopilotKit", () => {
+  test("I12 AGUI-9 approves a call, runs its own tools, and sees a stop", async () => {
+    const url = "http://dramatis.test/agui/careful";
+    const answers: Response[] = [];
+    const http = new OlderAgent({ url, threadId: crypto.randomUUID(), fetch: fetchAs(ADA, answers) });
+    const say = (content: string) => http.addMessage({ id: crypto.randomUUID(), role: "user", content });
+    const tools = [{ name: "look", description: "Looks.", parameters: { type: "object" } }];
+    const play = new Play((key) => ({
+      replies: [
+        [{ text: "May I?" }, { call: "transfer", input: { key, to: "Bob" } }],
+        [{ call: "look", input: {} }],
+        [{ text: "Done." }],
+      ],
+    }));
+    say(play.content);
+    await http.runAgent({ tools });
+    const [{ id } = { id: "" }] = http.pendingInterrupts;
+    const resume = [{ interruptId: id, status: "resolved" as const, payload: { approved: true } }];
+    const { newMessages } = await http.runAgent({ tools, resume });
+    const calls = newMessages.flatMap((message) =>
+      message.role === "assistant" ? (message.toolCalls ?? []) : [],
+    );
+    expect(calls).toMatchObject([{ function: { name: "look" } }]);
+    http.addMessage({ id: "1", role: "tool", toolCallId: calls[0]?.id ?? "", content: "Nothing." });
+    await http.runAgent({ tools });
+    expect(http.messages.map(({ content = null }) => content)).toEqual([
+      ...[play.content, "May I?", "Paid Bob.", null, "Nothing.", "Done."],
+    ]);
+
+    const stopped = half();
+    say(stopped.content);
+    const running = http.runAgent();
+    await expect.poll(() => http.messages.at(-1)?.content).toBe("Half");
+    const conversation = answers.at(-1)?.headers.get("x-dramatis-conversation");
+    expect((await post(`/api/conversations/${conversation}/cancel`, {}, ADA)).status).toBe(200);
+    await running;
+    expect(await statusOf(conversation ?? "")).toEqual(["completed", "CANCELLED"]);
   });
 });

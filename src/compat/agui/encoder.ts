@@ -9,6 +9,7 @@
  *         that the reader may answer. Without such requests the outcome is `success`, and it names the calls of the client's tools.
  * AGUI-4  The text of a message is a prefix of the model's reply, and in the end all of it. If a repeated model call changes the text, the
  *         message ends, and another message has the new text.
+ * AGUI-9  A client older than AG-UI 1.0 gets only members that it accepts: no version, and no outcome other than `interrupt`.
  */
 import { type AnsweredBy, mayAnswer } from "../../protocol/approval.ts";
 import type { Frame } from "../../protocol/frames.ts";
@@ -30,6 +31,8 @@ export interface RunOptions {
   answered?: readonly string[];
   /** Shows the results of the client's tools too, for a client that has not seen them. */
   withClientResults?: boolean;
+  /** The client is older than AG-UI 1.0: it refuses newer members. */
+  isOlder?: boolean;
 }
 
 /** An open call: it runs, or waits for the client or for a deferred result, or its work waits for a person. */
@@ -68,7 +71,8 @@ export class RunEncoder {
 
   /** Returns the beginning of the run. `messages` replace the messages of the client. */
   start(messages?: AgUiMessage[]): AgUiEvent[] {
-    const started: AgUiEvent = { type: "RUN_STARTED", ...this.#ids, protocolVersion: AGUI_VERSION };
+    const version = this.options.isOlder === true ? {} : { protocolVersion: AGUI_VERSION };
+    const started: AgUiEvent = { type: "RUN_STARTED", ...this.#ids, ...version };
     return messages === undefined ? [started] : [started, { type: "MESSAGES_SNAPSHOT", messages }];
   }
 
@@ -211,7 +215,8 @@ export class RunEncoder {
 
   #finish(outcome: RunOutcome, result?: JsonValue): AgUiEvent[] {
     this.#isOver = true;
-    return [...this.#endStep(), { type: "RUN_FINISHED", ...this.#ids, outcome, ...defined({ result }) }];
+    const shown = this.options.isOlder === true && outcome.type !== "interrupt" ? {} : { outcome };
+    return [...this.#endStep(), { type: "RUN_FINISHED", ...this.#ids, ...shown, ...defined({ result }) }];
   }
 
   #call(toolCallId: string, toolCallName: string, input: unknown): AgUiEvent[] {

@@ -35,8 +35,8 @@ export type RunOutcome =
   | { type: "cancelled" };
 
 export type AgUiEvent =
-  | ({ type: "RUN_STARTED"; protocolVersion: string } & RunIds)
-  | ({ type: "RUN_FINISHED"; outcome: RunOutcome; result?: JsonValue } & RunIds)
+  | ({ type: "RUN_STARTED"; protocolVersion?: string } & RunIds)
+  | ({ type: "RUN_FINISHED"; outcome?: RunOutcome; result?: JsonValue } & RunIds)
   | { type: "RUN_ERROR"; message: string; code: string }
   | { type: "MESSAGES_SNAPSHOT"; messages: AgUiMessage[] }
   | { type: "STEP_STARTED" | "STEP_FINISHED"; stepName: string }

@@ -63,6 +63,9 @@ export const runSchema = z
     forwardedProps: z.unknown().optional().meta({
       description: "`{ dramatis: { keepRunning: true } }`: leaving the stream does not stop the turn.",
     }),
+    protocolVersion: z.string().nullish().meta({
+      description: "The version that the client speaks; absent if it is older than 1.0.",
+    }),
     state: z.unknown().optional().meta({ description: "Accepted, without effect." }),
   })
   .meta({

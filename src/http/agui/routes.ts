@@ -115,13 +115,14 @@ async function begin(
 
 async function* events(
   { principal, actors }: HttpEnv["Variables"],
-  { threadId, runId }: RunInput,
+  { threadId, runId, protocolVersion }: RunInput,
   { conversationId, turnId, messages, answered, ...start }: Run,
   signal: AbortSignal,
   onLeave: () => void,
 ): AsyncGenerator<{ data: string }, void> {
   const options: RunOptions = { threadId, runId, conversationId, principal, ...defined({ answered }) };
-  const encoder = new RunEncoder({ ...options, withClientResults: messages !== undefined });
+  const isOlder = protocolVersion == null;
+  const encoder = new RunEncoder({ ...options, isOlder, withClientResults: messages !== undefined });
   signal.addEventListener("abort", () => encoder.isOver || onLeave(), { once: true });
   const payload = (event: AgUiEvent) => ({ data: JSON.stringify(event) });
   yield* encoder.start(messages).map(payload);
