@@ -3,11 +3,12 @@ import { expect, test } from "vitest";
 import { simulateFlows } from "../simulation/flows/run.ts";
 import type { Defect } from "../simulation/flows/world.ts";
 
-const SEEDS = 25;
+/** The last seed stops a request of a model, whose tokens are estimated. */
+const SEEDS = [...Array.from({ length: 25 }, (_, index) => index + 1), 8_600_356];
 
 test("TREESHARE-1 SUBRUN-2 FLOWCALL-1 FLOWCALL-3 FLOWCALL-5 LEDGER-7 HELD-1 HELD-2 HOLD-1 I3 turns that run workflows keep their properties under seeded faults", async () => {
   const failing: { seed: number; violations: string[] }[] = [];
-  for (let seed = 1; seed <= SEEDS; seed++) {
+  for (const seed of SEEDS) {
     const violations = await simulateFlows(seed);
     if (violations.length > 0) failing.push({ seed, violations });
   }

@@ -303,7 +303,8 @@ export class FlowWorld implements RunWorld {
         if (!life.alive) throw new Error("dead");
         // SAFETY: the adapter of the format wrote the body.
         const messages = body.messages as unknown as { role: string; content: string | null }[];
-        await world.clock.sleep(5, signal);
+        // A stopped request rejects.
+        await world.clock.sleep(5, signal).catch(() => undefined);
         if (!life.alive || signal.aborted) {
           world.requests.lost += 1;
           return;
