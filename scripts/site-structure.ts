@@ -45,6 +45,7 @@ export const SECTIONS: readonly Section[] = [
       doc("protocols", "OpenAI clients and the AI SDK"),
       doc("mcp", "MCP clients"),
       doc("agui", "AG-UI clients"),
+      doc("a2a", "A2A clients"),
       doc("providers", "Choose a model"),
       doc("libraries", "Libraries and versions"),
       doc("projects", "Projects and repositories"),

@@ -26,7 +26,7 @@ const OLDEST_DATE = "2025-11-17";
 const NODE_DATE = "2026-08-04";
 /** The paths of the server beside static files. */
 const ROUTES = [
-  ...["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/agui/*", "/git/*", "/mcp"],
+  ...["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/agui/*", "/a2a/*", "/git/*", "/mcp"],
   ...["/.well-known/oauth-protected-resource/*", "/openapi.json"],
 ];
 const MIN_SECRET_BYTES = 32;

@@ -118,6 +118,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   app.post("/api/triggers", seeded);
   app.use("/v1/*", seeded);
   app.use("/agui/*", seeded);
+  app.use("/a2a/*", seeded);
   app.use("/mcp", seeded);
   app.use("/api/projects/*", seeded);
   app.use("/git/*", seeded);

@@ -3,6 +3,7 @@
  * the body, and all failed checks have the same answer.
  */
 
+import { a2aRoutes } from "./a2a/routes.ts";
 import { aguiRoutes } from "./agui/routes.ts";
 import { descriptionRoutes } from "./api-description.ts";
 import { chatCompletionRoutes } from "./openai/chat-completions.ts";
@@ -74,6 +75,7 @@ export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...chatCompletionRoutes,
   ...responseRoutes,
   ...aguiRoutes,
+  ...a2aRoutes,
   ...deadLetterRoutes,
   ...healthRoutes,
   ...meRoutes,

@@ -231,7 +231,7 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
       },
     })),
     "failed",
-    'Add "/health", "/conversations/*", "/agents/*", "/v1/*", "/agui/*", "/git/*", "/mcp", "/openapi.json" to "run_worker_first"',
+    'Add "/health", "/conversations/*", "/agents/*", "/v1/*", "/agui/*", "/a2a/*", "/git/*", "/mcp", "/openapi.json" to "run_worker_first"',
   ],
   [
     "assets without a binding",

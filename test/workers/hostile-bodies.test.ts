@@ -97,7 +97,7 @@ describe.each(
       .replace(":tenant", principal.tenant)
       .replace(
         ":id",
-        /^\/(?:api\/agents|agui)/.test(path) ? agent : path.endsWith("/complete") ? ending : conversation,
+        /^\/(?:api\/agents|agui|a2a)/.test(path) ? agent : path.endsWith("/complete") ? ending : conversation,
       )
       .replace(":handle", handleFor(conversation))
       .replace(":operationId", "op_01JD0000000000000000000000")

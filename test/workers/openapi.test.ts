@@ -320,6 +320,18 @@ describe("API-1 answers fit the document", () => {
     );
   });
 
+  test("of A2A", async () => {
+    const { content: text } = new Play({ replies: [[{ text: "Good day." }]] });
+    const rpc = { jsonrpc: "2.0", id: 1 };
+    await ask("getAgentCard", `/a2a/${agent}/.well-known/agent-card.json`);
+    await ask("getAgentCard", "/a2a/absent/.well-known/agent-card.json");
+    const params = { message: { messageId: "m", role: "ROLE_USER", parts: [{ text }] } };
+    for (const method of ["SendMessage", "SendStreamingMessage", "Other"])
+      await ask("callA2a", `/a2a/${agent}`, body({ ...rpc, method, params }));
+    await ask("callA2a", "/a2a/absent", body({ ...rpc, method: "SendMessage", params }));
+    await ask("callA2a", `/a2a/${agent}`, body({ ...rpc, params }));
+  });
+
   test("of stops, by HTTP and by the OpenAI protocol", async () => {
     const id = idOf(await ask("createConversation", "/api/conversations", body({ agentId: agent })));
     const base = `/api/conversations/${id}`;

@@ -234,6 +234,8 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   openAiGetResponse: READ,
   openAiCancelResponse: READ,
   runAgent: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
+  getAgentCard: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
+  callA2a: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   connect: same(NO_SOCKET),
   connectSdk: same(NO_SOCKET),
   listDeadLetters: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
@@ -307,6 +309,10 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   }),
   openAiCreateResponse: ({ agent }) => ({ model: agent, input: "Let me in." }),
   runAgent: () => ({ threadId: "mine", runId: "mine", messages: [{ role: "user", content: "Let me in." }] }),
+  callA2a: () => ({
+    ...{ jsonrpc: "2.0", id: 1, method: "SendMessage" },
+    params: { message: { messageId: "mine", role: "ROLE_USER", parts: [{ text: "Let me in." }] } },
+  }),
   resolveApproval: () => ({ approved: true }),
   submitToolResult: () => ({ result: "Let me in." }),
   completeOperation: () => ({ result: "Let me in." }),
@@ -505,7 +511,7 @@ function pathOf(path: string, ids: Ids): string {
   const response = `resp_${conversation.slice(-26)}${turn.slice(-26)}_0`;
   const id = path.includes("conversation")
     ? conversation
-    : /agents|models|agui/.test(path)
+    : /agents|models|agui|a2a/.test(path)
       ? agent
       : path.includes("responses")
         ? response

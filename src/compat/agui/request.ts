@@ -10,7 +10,6 @@ import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { approvalFields, identifier, type StartTurn, type ToolSubmission } from "../../protocol/requests.ts";
 import { type Content, parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
-import type { DramatisError } from "../../shared/errors.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
 import { isPlainObject, UNICODE_RULE } from "../../shared/json.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
@@ -205,9 +204,4 @@ export function snapshotMessage({ id, role, content }: MessageView): AgUiMessage
 function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return joinedText(content.filter((part) => part.type === "text"));
-}
-
-/** Returns the error for a conversation with another agent. */
-export function otherAgent(agentId: string): DramatisError {
-  return invalidAt("/threadId", `Belongs to the agent "${agentId}". Use the address of that agent.`);
 }

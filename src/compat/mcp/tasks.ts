@@ -33,7 +33,7 @@ interface Task {
   result?: CallToolResult;
 }
 
-function taskId(place: TaskPlace): string {
+export function taskId(place: TaskPlace): string {
   return "runId" in place ? place.runId : [place.conversationId, place.turnId].join(SEPARATOR);
 }
 

@@ -86,7 +86,7 @@ export function startedAt(turnId: string): number {
 
 /** Derives the id of a conversation from a subject's idempotency key. Different keys and subjects have different ids. */
 export async function conversationOfKey(
-  protocol: "openai" | "mcp" | "agui",
+  protocol: "openai" | "mcp" | "agui" | "a2a",
   tenant: string,
   subject: string,
   key: string,

@@ -25,7 +25,8 @@ import { CONVERSATION_HEADER } from "../openai/errors.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { type ReadOptions, turnFrames } from "../routes/turn-frames.ts";
-import { answerTurn, readThread, startTurn, threadOf } from "./thread.ts";
+import { startTurn, threadOf } from "../threads.ts";
+import { answerTurn, readThread } from "./thread.ts";
 
 const event = z.looseObject({ type: z.string() }).meta({
   id: "AgUiEvent",
@@ -94,7 +95,7 @@ async function begin(
   traceparent: string | undefined,
 ): Promise<Run> {
   const request = runRequest(body);
-  const thread = await threadOf(ports, agentId, body.threadId);
+  const thread = await threadOf(ports, agentId, { protocol: "agui", name: body.threadId, path: "/threadId" });
   const { conversationId } = thread;
   switch (request.type) {
     case "turn": {

@@ -1,69 +1,19 @@
-/** The conversation of a thread, and the turns of its runs. */
+/** The answers to the turns of a thread, and reading it. */
 import type { AgUiMessage } from "../../compat/agui/events.ts";
-import { type InterruptAnswer, otherAgent, type RunRequest } from "../../compat/agui/request.ts";
-import { conversationOfKey } from "../../compat/openai/ids.ts";
+import type { InterruptAnswer, RunRequest } from "../../compat/agui/request.ts";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { MessageView } from "../../protocol/conversation-schemas.ts";
-import { newConversationIdOf } from "../../protocol/location-policy.ts";
-import type { StartTurn } from "../../protocol/requests.ts";
-import type { StartedTurn } from "../../protocol/signals.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { isAgentId, isConversationId } from "../../shared/identifiers.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
 import { invalidAt } from "../../shared/validation.ts";
 import type { HttpEnv } from "../base/context.ts";
-import { nothingNamed } from "../base/respond.ts";
 import { turnOf } from "../openai/turns.ts";
 import { activeTurn } from "../routes/chat.ts";
 import { findConversation } from "../routes/conversations.ts";
+import type { Thread } from "../threads.ts";
 
 type Ports = HttpEnv["Variables"];
-
-/** The request that begins a thread has no other members. */
-const FINGERPRINT = "agui";
-
-interface Thread {
-  agentId: string;
-  conversationId: string;
-  /** The first run of the thread creates the conversation. */
-  isNamedByClient: boolean;
-}
-
-/** Returns the conversation of a thread (AGUI-7). */
-export async function threadOf(ports: Ports, agentId: string, threadId: string): Promise<Thread> {
-  const { principal, location } = ports;
-  const { tenant, subject } = principal;
-  if (!isAgentId(agentId)) throw nothingNamed("agent", agentId);
-  if (isConversationId(threadId)) {
-    const conversation = await findConversation(ports, threadId);
-    const view = unwrap(await conversation.view(principal));
-    if (view.agentId !== agentId) throw otherAgent(view.agentId);
-    return { agentId, conversationId: threadId, isNamedByClient: false };
-  }
-  const key = JSON.stringify([agentId, threadId]);
-  const plain = await conversationOfKey("agui", tenant, subject, key);
-  const conversationId = newConversationIdOf(plain, agentId, {}, location(tenant));
-  return { agentId, conversationId, isNamedByClient: true };
-}
-
-/** Starts a turn, in a new conversation if the thread is new. */
-export async function startTurn(
-  ports: Ports,
-  { agentId, conversationId, isNamedByClient }: Thread,
-  input: StartTurn,
-): Promise<StartedTurn & { frames: ReadableStream<Uint8Array> }> {
-  const { principal, actors, location } = ports;
-  const foreground: StartTurn = { ...input, foreground: true };
-  const conversation = await findConversation(ports, conversationId);
-  const started = await conversation.streamTurn(principal, foreground, "ndjson");
-  if (started.ok || !isNamedByClient || started.error.code !== "NOT_FOUND") return unwrap(started);
-  const { locationHint } = location(principal.tenant);
-  const created = await actors.conversation(principal.tenant, conversationId, locationHint);
-  const request = { id: conversationId, agentId, fingerprint: FINGERPRINT, ...defined({ locationHint }) };
-  unwrap(await created.create(principal, request));
-  return unwrap(await created.streamTurn(principal, foreground, "ndjson"));
-}
 
 /** Gives the results and the answers of a run to the turn that waits for them. Returns the turn, and its calls that are answered. */
 export async function answerTurn(

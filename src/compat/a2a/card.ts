@@ -1,0 +1,31 @@
+/** The card of an agent: how clients of A2A describe and reach it. Pure. */
+import type { AgentSummary } from "../../protocol/agent-api.ts";
+import { A2A_VERSION } from "./wire.ts";
+
+const TEXT = "text/plain";
+const JSON_TYPE = "application/json";
+
+/** Returns the card of an agent. `url` is its address for JSON-RPC. */
+export function agentCard(
+  {
+    id,
+    name = id,
+    description,
+    examples = [],
+  }: Pick<AgentSummary, "id" | "name" | "description" | "examples">,
+  { url, version }: { url: string; version: string },
+) {
+  const text = description ?? `The agent "${id}".`;
+  return {
+    name,
+    description: text,
+    version,
+    supportedInterfaces: [{ url, protocolBinding: "JSONRPC", protocolVersion: A2A_VERSION }],
+    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
+    securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    defaultInputModes: [TEXT, JSON_TYPE, "image/*", "application/pdf"],
+    defaultOutputModes: [TEXT],
+    skills: [{ id, name, description: text, tags: ["agent"], examples }],
+  };
+}

@@ -1,0 +1,122 @@
+/**
+ * The requests of A2A: their schemas, and the conversion of a message to a turn or to answers. Pure.
+ *
+ * A2A-6  A message without a task starts a turn. A message with a task answers the requests of the task. The answer is a data part
+ *        `{ approved, reason?, id? }` for each request. If there is one request, the texts `approve` and `deny` answer it, too.
+ */
+import { z } from "zod";
+import { approvalFields, identifier, type StartTurn } from "../../protocol/requests.ts";
+import { anyValue } from "../../protocol/scalars.ts";
+import { parseContent } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
+import { UNICODE_RULE } from "../../shared/json.ts";
+import { invalidAt, validate } from "../../shared/validation.ts";
+import { userContent } from "../content.ts";
+import { type Question, questionKey } from "../mcp/questions.ts";
+
+const MAX_PARTS = 64;
+const PARTS = "/params/message/parts";
+
+export const rpcSchema = z
+  .object({
+    jsonrpc: z.literal("2.0"),
+    id: z.union([z.string(), z.int()]).nullish().meta({ description: "The answer has it, too." }),
+    method: z.string().meta({ description: "`SendMessage`, `GetTask` or another method of A2A 1.0." }),
+    params: z.record(z.string(), z.unknown()).optional(),
+  })
+  .meta({
+    example: {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "SendMessage",
+      params: {
+        message: { messageId: "a key of yours", role: "ROLE_USER", parts: [{ text: "What is 12*(3+4)?" }] },
+      },
+    },
+  });
+
+export type RpcRequest = z.output<typeof rpcSchema>;
+
+const key = identifier.refine((text) => text.isWellFormed(), UNICODE_RULE);
+
+const media = { mediaType: z.string().optional(), filename: z.string().optional() };
+const part = z.union(
+  [
+    z.object({ text: z.string(), ...media }),
+    z.object({ raw: z.base64(), ...media }),
+    z.object({ url: z.string().min(1), ...media }),
+    z.object({ data: anyValue, ...media }),
+  ],
+  "Must have `text`, `raw`, `url` or `data`.",
+);
+type Part = z.output<typeof part>;
+
+const message = z.object({
+  messageId: key,
+  role: z.literal("ROLE_USER"),
+  parts: z.array(part).min(1).max(MAX_PARTS),
+  contextId: z.string().optional(),
+  taskId: z.string().optional(),
+});
+export type SentMessage = z.output<typeof message>;
+
+export const sendParams = z.object({
+  message,
+  configuration: z
+    .object({ returnImmediately: z.boolean().optional(), historyLength: z.int().min(0).optional() })
+    .optional(),
+});
+
+export const taskParams = z.object({ id: z.string(), historyLength: z.int().min(0).optional() });
+
+const approval = z.strictObject({ ...approvalFields, id: z.string().optional() });
+
+/** Returns the turn that a message starts. The same message again has the same turn. */
+export function turnOfMessage({ messageId, parts }: SentMessage): StartTurn {
+  return { content: parseContent(userContent(parts, toPart), PARTS), idempotencyKey: messageId };
+}
+
+interface MessageAnswer {
+  operationId: string;
+  approved: boolean;
+  reason?: string;
+}
+
+/** Returns the answers of a message to the requests of its task (A2A-6). Throws `INVALID_INPUT`. */
+export function answersOfMessage({ parts }: SentMessage, questions: readonly Question[]): MessageAnswer[] {
+  const answers = parts.flatMap((given, index) => {
+    const read = answerIn(given, `${PARTS}/${index}`);
+    return read === undefined ? [] : [{ ...read, path: `${PARTS}/${index}` }];
+  });
+  if (answers.length === 0)
+    throw invalidAt(
+      PARTS,
+      'Must answer the requests of the task. Send a data part {"approved": true}, or the text "approve" or "deny".',
+    );
+  return answers.map(({ id, path, approved, reason }) => {
+    const [first, ...others] = questions;
+    const asked = id === undefined ? first : questions.find(({ place }) => questionKey(place) === id);
+    if (asked === undefined) throw invalidAt(path, "Must have the id of a request of the task.");
+    if (id === undefined && others.length > 0)
+      throw invalidAt(path, "The task has several requests. Send a data part with the id of each.");
+    return { operationId: asked.place.operationId, approved, ...defined({ reason }) };
+  });
+}
+
+/** Reads the answer in a part. Other texts are comments. */
+function answerIn(given: Part, path: string): z.output<typeof approval> | undefined {
+  if ("data" in given) return validate(approval, given.data, `${path}/data`);
+  if (!("text" in given)) return undefined;
+  const word = given.text.trim().toLowerCase();
+  return word === "approve" || word === "deny" ? { approved: word === "approve" } : undefined;
+}
+
+function toPart(given: Part) {
+  if ("text" in given) return { type: "text" as const, text: given.text };
+  if ("data" in given) return { type: "text" as const, text: JSON.stringify(given.data) };
+  const { mediaType, filename: name } = given;
+  const type = mediaType?.startsWith("image/") === true ? ("image" as const) : ("file" as const);
+  const url =
+    "raw" in given ? `data:${mediaType ?? "application/octet-stream"};base64,${given.raw}` : given.url;
+  return { type, url, ...defined({ mediaType, name }) };
+}

@@ -1,0 +1,126 @@
+/**
+ * Turns as tasks of A2A. Pure.
+ *
+ * A2A-1  The id of a task names its conversation and its turn, so any isolate finds the task. The context of a task is its conversation.
+ * A2A-2  A task needs input if its turn has requests for approval that its reader may answer. Its status has the requests.
+ * A2A-3  Each reply with text is an artifact. The artifacts of a stream are the artifacts of the finished task.
+ */
+import type { TurnView } from "../../protocol/conversation-schemas.ts";
+import type { WireError } from "../../protocol/move-schemas.ts";
+import type { Content } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { answerCount, answerOf } from "../answer.ts";
+import { APPROVAL_FORM, type Question, questionKey } from "../mcp/questions.ts";
+import { taskId } from "../mcp/tasks.ts";
+import type { A2aArtifact, A2aMessage, A2aPart, A2aTask, TaskStatus } from "./wire.ts";
+
+/** The place of a task. */
+export interface TurnPlace {
+  conversationId: string;
+  turnId: string;
+}
+
+/** Returns the members of events that name their task. */
+export function taskIds(place: TurnPlace): { taskId: string; contextId: string } {
+  return { taskId: taskId(place), contextId: place.conversationId };
+}
+
+/** Returns the task of a turn. `questions` are the requests that the reader may answer. */
+export function taskOf(
+  place: TurnPlace,
+  turn: TurnView,
+  questions: readonly Question[],
+  now: string,
+): A2aTask {
+  const { taskId: id, contextId } = taskIds(place);
+  const history = [
+    {
+      messageId: turn.userMessageId,
+      contextId,
+      taskId: id,
+      role: "ROLE_USER" as const,
+      parts: partsOf(turn.input),
+    },
+  ];
+  return {
+    id,
+    contextId,
+    status: statusOf(place, turn, questions, now),
+    artifacts: artifactsOf(turn),
+    history,
+  };
+}
+
+/** Returns a task as its stream begins: the events of the stream have its artifacts. */
+export function taskAtStart(task: A2aTask, time: string): A2aTask {
+  return { ...task, status: { state: "TASK_STATE_WORKING", timestamp: time }, artifacts: [] };
+}
+
+function statusOf(
+  place: TurnPlace,
+  { status, error, completedAt }: TurnView,
+  questions: readonly Question[],
+  now: string,
+): TaskStatus {
+  if (status === "completed") return { state: "TASK_STATE_COMPLETED", timestamp: completedAt ?? now };
+  if (status === "failed") return failedStatus(place, error, completedAt ?? now);
+  if (questions.length === 0) return { state: "TASK_STATE_WORKING", timestamp: now };
+  return askingStatus(place, questions, now);
+}
+
+/** Returns the status of a turn that has failed or was stopped. */
+export function failedStatus(
+  place: TurnPlace,
+  error: Pick<WireError, "code" | "message"> | undefined,
+  timestamp: string,
+): TaskStatus {
+  const { code, message } = error ?? { code: "INTERNAL_ERROR", message: "The turn failed." };
+  const state = code === "CANCELLED" ? "TASK_STATE_CANCELED" : "TASK_STATE_FAILED";
+  const parts = [{ text: `${code}: ${message}` }];
+  return { state, message: agentMessage(place, "end", parts), timestamp };
+}
+
+/** Returns the status of a task that needs answers (A2A-2). */
+export function askingStatus(
+  place: TurnPlace,
+  questions: readonly Question[],
+  timestamp: string,
+): TaskStatus {
+  const parts = questions.flatMap(({ place: asked, message }) => [
+    { text: message },
+    // SAFETY: a JSON Schema is JSON.
+    { data: { id: questionKey(asked), answer: APPROVAL_FORM as unknown as JsonObject } },
+  ]);
+  const name = questions.map(({ place: { operationId } }) => operationId).join("_");
+  return { state: "TASK_STATE_INPUT_REQUIRED", message: agentMessage(place, name, parts), timestamp };
+}
+
+/** Returns an artifact with a part of a reply. Replies count from 1. */
+export function replyArtifact(number: number, text: string): A2aArtifact {
+  return { artifactId: `reply-${number}`, name: "Reply", parts: [{ text }] };
+}
+
+function agentMessage(place: TurnPlace, name: string, parts: A2aPart[]): A2aMessage {
+  return { messageId: `${place.turnId}-${name}`, ...taskIds(place), role: "ROLE_AGENT", parts };
+}
+
+function artifactsOf(turn: TurnView): A2aArtifact[] {
+  const answers = Array.from({ length: answerCount(turn) }, (_, index) =>
+    answerOf(turn, { index, finalOnly: false }),
+  );
+  const texts = answers.flatMap((answer) => answer?.messages ?? []).map(({ content }) => content);
+  return texts.filter((text) => text.trim() !== "").map((text, index) => replyArtifact(index + 1, text));
+}
+
+function partsOf(content: Content): A2aPart[] {
+  if (typeof content === "string") return [{ text: content }];
+  return content.map((part) => {
+    if (part.type === "text") return { text: part.text };
+    const { url, mediaType, name: filename } = part;
+    const [, type, raw] = /^data:([^;,]+);base64,(.+)$/s.exec(url) ?? [];
+    return raw === undefined
+      ? { url, ...defined({ mediaType, filename }) }
+      : { raw, ...defined({ mediaType: type, filename }) };
+  });
+}

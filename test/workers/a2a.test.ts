@@ -1,0 +1,272 @@
+/** A2A 1.0 on the real Worker, held against the official client. */
+import { abortAllDurableObjects } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { Role, type StreamResponse, type Task, TaskState } from "@a2a-js/sdk";
+import {
+  type Client,
+  ClientFactory,
+  ClientFactoryOptions,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+} from "@a2a-js/sdk/client";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Principal } from "../../src/shared/principal.ts";
+import { post } from "./http-client.ts";
+import { Play } from "./provider.ts";
+
+const ADA: Principal = { subject: "ada", tenant: "a2a", roles: ["admin"] };
+const MEL: Principal = { subject: "mel", tenant: "a2a", roles: ["member"] };
+const EVE: Principal = { subject: "ada", tenant: "a2a-other", roles: ["admin"] };
+
+const fetchAs =
+  (principal: Principal): typeof fetch =>
+  async (input, init) => {
+    const request = new Request(input, init);
+    request.headers.set("x-test-principal", JSON.stringify(principal));
+    return exports.default.fetch(request);
+  };
+
+function clientOf(agent: string, principal = ADA): Promise<Client> {
+  const fetchImpl = fetchAs(principal);
+  const factory = new ClientFactory(
+    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+      transports: [new JsonRpcTransportFactory({ fetchImpl })],
+      cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+    }),
+  );
+  return factory.createFromUrl(`http://dramatis.test/a2a/${agent}/`);
+}
+
+beforeAll(async () => {
+  for (const tenant of [ADA, EVE])
+    for (const persona of ["plain", "handy", "careful"])
+      expect((await post("/api/agents", { id: persona, persona: `test/${persona}` }, tenant)).status).toBe(
+        201,
+      );
+});
+
+type Content = { text: string } | { data: unknown };
+
+function request(content: Content, ids: { contextId?: string; taskId?: string; messageId?: string } = {}) {
+  const body =
+    "text" in content
+      ? { $case: "text" as const, value: content.text }
+      : { $case: "data" as const, value: content.data };
+  const part = { content: body, metadata: undefined, filename: "", mediaType: "" };
+  const message = {
+    ...{ messageId: crypto.randomUUID(), contextId: "", taskId: "", ...ids },
+    ...{ role: Role.ROLE_USER, parts: [part], metadata: undefined, extensions: [], referenceTaskIds: [] },
+  };
+  return { tenant: "", message, configuration: undefined, metadata: undefined };
+}
+
+const named = (id: string) => ({ tenant: "", id, metadata: undefined });
+
+async function sent(client: Client, given: ReturnType<typeof request>): Promise<Task> {
+  const result = await client.sendMessage(given);
+  if (!("status" in result)) throw new Error("The answer is not a task.");
+  return result;
+}
+
+const textsOf = (parts: Task["artifacts"][number]["parts"] = []) =>
+  parts.flatMap(({ content }) => (content?.$case === "text" ? [content.value] : []));
+const repliesOf = ({ artifacts }: Task) => artifacts.map(({ parts }) => textsOf(parts).join(""));
+const stateOf = ({ status }: Task) => status?.state;
+
+/** Reads a stream as a client does: the task, with all updates. */
+async function collect(events: AsyncIterable<StreamResponse>) {
+  const kinds: string[] = [];
+  let task: Task | undefined;
+  for await (const { payload } of events) {
+    if (payload === undefined) throw new Error("An event has no payload.");
+    if (kinds.at(-1) !== payload.$case) kinds.push(payload.$case);
+    if (payload.$case === "task") task = payload.value;
+    if (task === undefined) throw new Error("The stream begins without a task.");
+    if (payload.$case === "statusUpdate") task.status = payload.value.status;
+    if (payload.$case === "artifactUpdate" && payload.value.artifact !== undefined) {
+      const { artifact, append } = payload.value;
+      const known = task.artifacts.findIndex(({ artifactId }) => artifactId === artifact.artifactId);
+      if (known < 0) task.artifacts.push(artifact);
+      else if (append) task.artifacts[known]?.parts.push(...artifact.parts);
+      else task.artifacts[known] = artifact;
+    }
+  }
+  if (task === undefined) throw new Error("The stream is empty.");
+  return { kinds, task };
+}
+
+const half = () => new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
+
+describe("I12 the official A2A client: tasks", () => {
+  test("I12 A2A-1 A2A-3 the card names the address, and a message has the task of a turn", async () => {
+    const client = await clientOf("handy");
+    expect(await client.getAgentCard()).toMatchObject({
+      supportedInterfaces: [{ url: "http://dramatis.test/a2a/handy", protocolVersion: "1.0" }],
+      capabilities: { streaming: true },
+    });
+    const play = new Play({
+      replies: [[{ text: "Let me see." }, { call: "double", input: { n: 4 } }], [{ text: "Eight." }]],
+    });
+    const task = await sent(client, request({ text: play.content }));
+    expect([stateOf(task), repliesOf(task)]).toEqual([
+      TaskState.TASK_STATE_COMPLETED,
+      ["Let me see.", "Eight."],
+    ]);
+    expect(task.history.map(({ role, parts }) => [role, textsOf(parts)])).toEqual([
+      [Role.ROLE_USER, [play.content]],
+    ]);
+    expect(await client.getTask(named(task.id))).toEqual(task);
+
+    const next = new Play({ replies: [[{ text: "Sixteen." }]] });
+    const later = await sent(client, request({ text: next.content }, { contextId: task.contextId }));
+    expect([later.contextId, repliesOf(later)]).toEqual([task.contextId, ["Sixteen."]]);
+    const [call] = await next.requests(1);
+    expect(JSON.stringify(call?.body.messages)).toContain("Eight.");
+  });
+
+  test("I12 A2A-6 the same message again has the same task", async () => {
+    const client = await clientOf("plain");
+    const play = new Play({ replies: [[{ text: "Once." }]] });
+    const given = request({ text: play.content });
+    const task = await sent(client, given);
+    expect((await sent(client, given)).id).toBe(task.id);
+    expect(await play.requests()).toHaveLength(1);
+    const other = request({ text: "Other." }, { messageId: given.message.messageId });
+    await expect(client.sendMessage(other)).rejects.toThrow();
+  });
+
+  test("I12 A2A-4 A2A-5 a stream has the pieces of the reply, and the finished task has the same artifacts", async () => {
+    const client = await clientOf("plain");
+    const play = new Play({ replies: [[{ text: "Good " }, { text: "day." }]] });
+    const { kinds, task } = await collect(client.sendMessageStream(request({ text: play.content })));
+    expect(kinds).toEqual(["task", "artifactUpdate", "statusUpdate"]);
+    const finished = await client.getTask(named(task.id));
+    expect([stateOf(task), repliesOf(task)]).toEqual([TaskState.TASK_STATE_COMPLETED, ["Good day."]]);
+    expect([stateOf(finished), repliesOf(finished)]).toEqual([stateOf(task), repliesOf(task)]);
+  });
+
+  test("I12 A2A-8 a task continues without its client, is read again from its beginning, and can be stopped", async () => {
+    const client = await clientOf("plain");
+    const play = half();
+    const given = request({ text: play.content });
+    const configuration = {
+      ...{ acceptedOutputModes: [], taskPushNotificationConfig: undefined, returnImmediately: true },
+    };
+    const task = await sent(client, { ...given, configuration } as never);
+    expect(stateOf(task)).toBe(TaskState.TASK_STATE_WORKING);
+    const reading = collect(client.resubscribeTask(named(task.id)));
+    await play.reached("shown");
+    await play.open("shown");
+    const read = await reading;
+    expect([stateOf(read.task), repliesOf(read.task)]).toEqual([
+      TaskState.TASK_STATE_COMPLETED,
+      ["Half and half."],
+    ]);
+    await expect(collect(client.resubscribeTask(named(task.id)))).rejects.toThrow(/over/);
+    await expect(client.cancelTask(named(task.id))).rejects.toThrow(/over/);
+
+    const stopped = half();
+    const active = await sent(client, { ...request({ text: stopped.content }), configuration } as never);
+    await stopped.reached("shown");
+    expect(stateOf(await client.cancelTask(named(active.id)))).toBe(TaskState.TASK_STATE_CANCELED);
+    expect(stateOf(await client.getTask(named(active.id)))).toBe(TaskState.TASK_STATE_CANCELED);
+  });
+
+  test("I12 A2A-1 a failed turn is a failed task with the error", async () => {
+    const client = await clientOf("plain");
+    const play = new Play({ replies: [{ status: 401, message: "No." }] });
+    const task = await sent(client, request({ text: play.content }));
+    expect(stateOf(task)).toBe(TaskState.TASK_STATE_FAILED);
+    expect(textsOf(task.status?.message?.parts).join()).toContain("MODEL_FAILED");
+  });
+});
+
+describe("I12 the official A2A client: approvals", () => {
+  const paying = (key: string) => [{ text: "May I?" }, { call: "transfer", input: { key, to: "Bob" } }];
+
+  async function asking(play: Play) {
+    const client = await clientOf("careful");
+    const task = await sent(client, request({ text: play.content }));
+    expect(stateOf(task)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+    return { client, task };
+  }
+
+  test("I12 A2A-2 A2A-6 an approved call runs, also after an eviction", async () => {
+    const play = new Play((key) => ({ replies: [paying(key), [{ text: "Paid." }]] }));
+    const { client, task } = await asking(play);
+    expect(textsOf(task.status?.message?.parts).join()).toContain("wants to call transfer with");
+    expect(await play.runs()).toHaveLength(0);
+    await abortAllDurableObjects();
+    await expect(client.sendMessage(request({ text: "Maybe." }, { taskId: task.id }))).rejects.toThrow(
+      /approve/,
+    );
+    const ids = { taskId: task.id, contextId: task.contextId };
+    const done = await sent(client, request({ data: { approved: true } }, ids));
+    expect([done.id, stateOf(done), repliesOf(done)]).toEqual([
+      ...[task.id, TaskState.TASK_STATE_COMPLETED],
+      ["May I?", "Paid."],
+    ]);
+    expect(await play.runs(1)).toHaveLength(1);
+    await expect(client.sendMessage(request({ text: "approve" }, ids))).rejects.toThrow(/over/);
+  });
+
+  test("I12 A2A-4 a stream ends with the request, and the stream of the denial with the task", async () => {
+    const play = new Play((key) => ({ replies: [paying(key), [{ text: "I see." }]] }));
+    const client = await clientOf("careful");
+    const { task } = await collect(client.sendMessageStream(request({ text: play.content })));
+    expect([stateOf(task), repliesOf(task)]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, ["May I?"]]);
+    const denial = request({ text: "deny" }, { taskId: task.id });
+    const denied = await collect(client.sendMessageStream(denial));
+    expect([stateOf(denied.task), repliesOf(denied.task)]).toEqual([
+      TaskState.TASK_STATE_COMPLETED,
+      ["May I?", "I see."],
+    ]);
+    expect(await play.runs()).toHaveLength(0);
+  });
+
+  test("I12 A2A-2 A2A-6 with several requests each answer has an id, and the task asks for the rest", async () => {
+    const play = new Play((key) => ({
+      replies: [
+        [
+          { call: "transfer", input: { key, to: "Bob" } },
+          { call: "transfer", input: { key, to: "Eve" } },
+        ],
+        [{ text: "Done." }],
+      ],
+    }));
+    const { client, task } = await asking(play);
+    const idsOf = ({ status }: Task) =>
+      (status?.message?.parts ?? []).flatMap(({ content }) =>
+        content?.$case === "data" ? [String(Reflect.get(Object(content.value), "id"))] : [],
+      );
+    const [one, two] = idsOf(task);
+    const answer = (data: object) => request({ data }, { taskId: task.id });
+    await expect(client.sendMessage(answer({ approved: true }))).rejects.toThrow(/several/);
+    const rest = await sent(client, answer({ id: one, approved: false }));
+    expect([stateOf(rest), idsOf(rest)]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, [two]]);
+    const done = await sent(client, answer({ id: two, approved: true }));
+    expect([stateOf(done), repliesOf(done)]).toEqual([TaskState.TASK_STATE_COMPLETED, ["Done."]]);
+    expect((await play.runs(1)).map(({ input }) => input)).toMatchObject([{ to: "Eve" }]);
+  });
+
+  test("I12 A2A-7 tasks and contexts of another user, tenant or agent are not found", async () => {
+    const play = new Play((key) => ({ replies: [paying(key), [{ text: "Paid." }]] }));
+    const { task } = await asking(play);
+    for (const other of [
+      await clientOf("careful", MEL),
+      await clientOf("careful", EVE),
+      await clientOf("plain"),
+    ]) {
+      await expect(other.getTask(named(task.id))).rejects.toThrow(/not found/);
+      await expect(other.cancelTask(named(task.id))).rejects.toThrow(/not found/);
+      await expect(collect(other.resubscribeTask(named(task.id)))).rejects.toThrow(/not found/);
+      await expect(
+        other.sendMessage(request({ data: { approved: true } }, { taskId: task.id })),
+      ).rejects.toThrow(/not found/);
+      const contextId = task.contextId;
+      await expect(other.sendMessage(request({ text: "Hello." }, { contextId }))).rejects.toThrow();
+    }
+    expect(await play.runs()).toHaveLength(0);
+    await expect(clientOf("absent")).rejects.toThrow(/404/);
+  });
+});
