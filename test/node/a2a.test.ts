@@ -1,0 +1,168 @@
+/** The events of A2A for any frames of a turn. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { TaskEncoder } from "../../src/compat/a2a/encoder.ts";
+import { answersOfMessage, type SentMessage } from "../../src/compat/a2a/requests.ts";
+import type { StreamEvent } from "../../src/compat/a2a/wire.ts";
+import { type Question, questionKey } from "../../src/compat/mcp/questions.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+
+const ADA = { subject: "ada", tenant: "t", roles: [] };
+const PLACE = {
+  conversationId: "conv_01JD0000000000000000000000",
+  turnId: "turn_01JD0000000000000000000000",
+};
+const NOW = "2026-01-01T00:00:00Z";
+
+type Draft = Pick<Frame, "type" | "data"> & { messageId?: string; operationId?: string };
+
+// SAFETY: the members of a draft belong together.
+const frame = (draft: Draft) => ({ v: 1, seq: 1, turnId: PLACE.turnId, time: NOW, ...draft }) as Frame;
+
+const started = (messageId: string): Draft => ({
+  type: "message.started",
+  messageId,
+  data: { agentId: "one" },
+});
+const delta = (messageId: string, offset: number, text: string): Draft => ({
+  type: "message.delta",
+  messageId,
+  data: { offset, text },
+});
+const reset = (messageId: string): Draft => ({ type: "message.reset", messageId, data: { reason: "lost" } });
+const completed = (messageId: string, content: string): Draft => ({
+  type: "message.completed",
+  messageId,
+  data: { agentId: "one", content },
+});
+const asked = (operationId: string): Draft => ({
+  type: "approval.requested",
+  operationId,
+  data: { name: "look", input: {}, expiresAt: NOW },
+});
+const resolved = (operationId: string): Draft => ({
+  type: "approval.resolved",
+  operationId,
+  data: { outcome: "approved" },
+});
+const waiting: Draft = { type: "turn.waiting", data: { reason: "approval" } };
+const ended: Draft = { type: "turn.completed", data: {} };
+
+const question = (operationId: string): Question => ({
+  place: { ...PLACE, operationId },
+  form: undefined,
+  message: "May I?",
+});
+
+/** Reads events as a client does. */
+function replies(events: readonly StreamEvent[]): string[] {
+  const shown = new Map<string, string>();
+  for (const event of events) {
+    if (!("artifactUpdate" in event)) continue;
+    const { artifact, append } = event.artifactUpdate;
+    const text = artifact.parts.map((part) => ("text" in part ? part.text : "")).join("");
+    expect(append && !shown.has(artifact.artifactId)).toBe(false);
+    shown.set(artifact.artifactId, (append ? (shown.get(artifact.artifactId) ?? "") : "") + text);
+  }
+  return [...shown.values()];
+}
+
+function encoded(drafts: readonly Draft[]): StreamEvent[] {
+  const encoder = new TaskEncoder(PLACE, ADA);
+  return drafts.flatMap((draft) => encoder.push(frame(draft)));
+}
+
+const message = fc.constantFrom("m1", "m2");
+const operation = fc.constantFrom("op1", "op2");
+const anyDraft: fc.Arbitrary<Draft> = fc.oneof(
+  message.map(started),
+  fc.tuple(message, fc.nat(4), fc.string({ maxLength: 4 })).map(([id, at, text]) => delta(id, at, text)),
+  message.map(reset),
+  fc.tuple(message, fc.string({ maxLength: 8 })).map(([id, text]) => completed(id, text)),
+  operation.map(asked),
+  operation.map(resolved),
+  fc.constantFrom(waiting, ended),
+);
+
+describe("I12 A2A: the stream of a task", () => {
+  test("I12 A2A-4 for any frames a stream has at most one status, at its end", () => {
+    fc.assert(
+      fc.property(fc.array(anyDraft, { maxLength: 40 }), (drafts) => {
+        const events = encoded(drafts);
+        replies(events);
+        const ends = events.flatMap((event, index) => ("statusUpdate" in event ? [index] : []));
+        expect(ends).toEqual(drafts.includes(ended) ? [events.length - 1] : []);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("I12 A2A-3 A2A-5 the artifacts are the replies with text, also if model calls are repeated", () => {
+    const text = fc.string({ minLength: 1, maxLength: 6 });
+    const reply = fc.record({
+      lost: fc.array(text, { maxLength: 3 }),
+      pieces: fc.array(text, { minLength: 1 }),
+    });
+    fc.assert(
+      fc.property(fc.array(reply, { maxLength: 4 }), (given) => {
+        const pieces = (id: string, texts: readonly string[]) =>
+          texts.map((piece, index) => delta(id, texts.slice(0, index).join("").length, piece));
+        const drafts = given.flatMap(({ lost, pieces: kept }, index) => {
+          const id = `m${index}`;
+          const all = kept.join("");
+          return [started(id), ...pieces(id, lost), reset(id), ...pieces(id, kept), completed(id, `${all}.`)];
+        });
+        expect(replies(encoded([...drafts, ended]))).toEqual(
+          given.map(({ pieces: kept }) => `${kept.join("")}.`),
+        );
+      }),
+    );
+  });
+
+  test("I12 A2A-2 a stream asks only for requests that are open in the turn and in its frames", () => {
+    const encoder = new TaskEncoder(PLACE, ADA);
+    const push = (draft: Draft) => {
+      encoder.push(frame(draft));
+      return encoder.mayWait(frame(draft));
+    };
+    expect([push(asked("op1")), push(asked("op2")), push(waiting)]).toEqual([false, false, true]);
+    expect(encoder.ask([question("op2")], NOW)).toEqual([]);
+    expect(push(resolved("op1"))).toBe(true);
+    expect(encoder.ask([question("op2")], NOW)).toMatchObject([
+      { statusUpdate: { status: { state: "TASK_STATE_INPUT_REQUIRED" } } },
+    ]);
+    expect(encoder.isOver).toBe(true);
+  });
+});
+
+describe("I12 A2A: answers", () => {
+  const questions = [question("op1"), question("op2")];
+  const answersOf = (parts: SentMessage["parts"], open: readonly Question[]) =>
+    answersOfMessage({ messageId: "1", role: "ROLE_USER", parts }, open);
+
+  test("I12 A2A-6 any text but approve and deny answers nothing", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        fc.pre(!/^(approve|deny)$/i.test(text.trim()));
+        expect(() => answersOf([{ text }], [question("op1")])).toThrow(/Must answer/);
+      }),
+    );
+    expect(answersOf([{ text: " Approve " }], [question("op1")])).toEqual([
+      { operationId: "op1", approved: true },
+    ]);
+    expect(() => answersOf([{ text: "approve" }], questions)).toThrow(/several/);
+  });
+
+  test("I12 A2A-6 each data part answers the request of its id", () => {
+    const parts = questions.map(({ place }, index) => ({
+      data: { id: questionKey(place), approved: index === 0, reason: "Because." },
+    }));
+    expect(answersOf(parts, questions)).toEqual([
+      { operationId: "op1", approved: true, reason: "Because." },
+      { operationId: "op2", approved: false, reason: "Because." },
+    ]);
+    expect(() => answersOf([{ data: { id: "other", approved: true } }], questions)).toThrow(
+      /id of a request/,
+    );
+  });
+});
