@@ -7,17 +7,17 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
 const HEADER = { dramatis: "agent", version: 1, id: "a", exportedAt: "2026-01-01T00:00:00.000Z" };
 
-function begin() {
+function begin(removeOutside = async () => undefined as undefined) {
   const database = new NodeSqlDatabase();
   const keyValue = new NodeKeyValue(database);
   const clock = new VirtualClock();
   const wakeup = { arm: async () => undefined, disarm: () => undefined };
   const imported = new PartImport<object>("agent", {
-    ...{ database, keyValue, clock, wakeup, keys: [], isTaken: () => false },
+    ...{ database, keyValue, clock, wakeup, keys: [], isTaken: () => false, removeOutside },
   });
-  const take = (from: number, line: object) =>
+  const take = (from: number, line: object, attempt = "one") =>
     imported.take(
-      { from, lines: [JSON.stringify(line)], isLast: false },
+      { from, lines: [JSON.stringify(line)], isLast: false, attempt },
       async () => () => undefined,
       () => null,
     );
@@ -41,4 +41,21 @@ test("BACKUP-15 an import without a part for an hour is removed", async () => {
   imported.wake();
   await clock.advance(0);
   await expect(take(2, { row: 2 })).rejects.toMatchObject({ code: "CONFLICT" });
+});
+
+test("BACKUP-2 three transfers of an id remove the data of the first once, and only the last continues", async () => {
+  const removal = Promise.withResolvers<undefined>();
+  const removals: number[] = [];
+  const { take } = begin(() => {
+    removals.push(removals.length);
+    return removal.promise;
+  });
+  await take(1, HEADER, "one");
+  const [second, third] = [take(1, HEADER, "two"), take(1, HEADER, "three")];
+  const refused = expect(second).rejects.toMatchObject({ code: "CONFLICT" });
+  await expect(take(2, { row: 2 }, "one")).rejects.toMatchObject({ code: "CONFLICT" });
+  removal.resolve(undefined);
+  await Promise.all([refused, third]);
+  expect(removals).toEqual([0]);
+  await take(2, { row: 2 }, "three");
 });

@@ -184,6 +184,30 @@ describe("the file of a conversation", () => {
     expect(await projections(new TestConversation(id))).toBe(await projections(conversation));
   });
 
+  test("BACKUP-2 an import that ends while another import of its id begins is refused, and the newer import keeps its files", async () => {
+    const conversation = await fullConversation();
+    const lines = (await fileOf(conversation.path)).text.trimEnd().split("\n");
+    const id = conversation.id.replace(/.{4}$/, "0004");
+    // SAFETY: the class of the export has this interface.
+    const stub = exports.Conversation.getByName(`test:${id}`) as unknown as ConversationApi;
+    const head = { from: 1, lines: lines.slice(0, -1), isLast: false };
+    const rest = { from: lines.length, lines: lines.slice(-1), isLast: true };
+    unwrap(await stub.importLines(ADA, { ...head, attempt: "one" }));
+    const [begun, ended] = await Promise.all([
+      stub.importLines(ADA, { ...head, attempt: "two" }),
+      stub.importLines(ADA, { ...rest, attempt: "one" }),
+    ]);
+    expect(ended).toMatchObject({ error: { code: "CONFLICT" } });
+    unwrap(begun);
+    unwrap(await stub.importLines(ADA, { ...rest, attempt: "two" }));
+    const copy = new TestConversation(id);
+    expect(await projections(copy)).toBe(await projections(conversation));
+    const attachments = (file: string) => file.split("\n").filter((line) => line.startsWith('{"attachment"'));
+    const kept = attachments((await fileOf(copy.path)).text);
+    expect(kept.length).toBeGreaterThan(0);
+    expect(kept).toEqual(attachments(lines.join("\n")));
+  });
+
   test("BACKUP-3 BACKUP-4 is refused while a turn is active and to other users, and contains no secrets", async () => {
     const conversation = await createConversation(handy);
     skipInvariants(conversation);

@@ -46,6 +46,8 @@ type Begun<Found> = Partial<Found> & {
 type PrepareLine<Found> = (line: Record<string, unknown>) => Promise<(found: Partial<Found>) => void>;
 
 export class PartImport<Found extends object> {
+  #removing: Promise<unknown> | null = null;
+
   constructor(
     private readonly kind: ExportHeader["dramatis"],
     private readonly actor: ImportedActor,
@@ -64,12 +66,11 @@ export class PartImport<Found extends object> {
     const { from, lines, isLast, attempt } = checkPart(given);
     this.#checkFree();
     if (from === 1) {
-      if (this.#stored() !== undefined) await this.actor.removeOutside?.();
-      // Another transfer may have ended since then.
-      this.#checkFree();
-      this.#clear();
-      // From here on, a failure leaves the import open, so its data outside are removed later.
+      const hadBegun = this.#stored() !== undefined;
+      // From here on, an earlier transfer cannot end, and a failure leaves the import open, so its data outside are removed later.
       await this.#begin(attempt);
+      if (hadBegun) await this.#removeOutside();
+      this.#clear(this.#begun(from, attempt));
     }
     this.#begun(from, attempt);
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
@@ -127,9 +128,17 @@ export class PartImport<Found extends object> {
   }
 
   async #abandon({ next, at }: Begun<Found>): Promise<void> {
-    await this.actor.removeOutside?.();
+    await this.#removeOutside();
     const now = this.#stored();
     if (!this.actor.isTaken() && now?.next === next && now.at === at) this.#clear();
+  }
+
+  /** Removes the data outside once for all transfers that wait for it. A second removal could delete data of the newest transfer. */
+  async #removeOutside(): Promise<void> {
+    this.#removing ??= Promise.resolve(this.actor.removeOutside?.()).finally(() => {
+      this.#removing = null;
+    });
+    await this.#removing;
   }
 
   #stored(): Begun<Found> | undefined {
@@ -157,11 +166,12 @@ export class PartImport<Found extends object> {
     throw new DramatisError("CONFLICT", `${noun} with this id exists or was deleted. Choose another id.`);
   }
 
-  /** Removes all of an import, or nothing: a part must not find its import without its tables. */
-  #clear(): void {
+  /** Removes all of an import but its `claim`, or nothing: a part must not find its import without its tables. */
+  #clear(claim?: Begun<Found>): void {
     this.actor.database.transaction(() => {
       dropTables(this.actor);
       deleteValues(this.actor, [...this.actor.keys, IMPORT]);
+      if (claim !== undefined) this.actor.keyValue.put(IMPORT, claim);
     });
     this.actor.forget?.();
   }
