@@ -3,7 +3,7 @@
  *
  * SETTING-1  A model call of a project uses an allowed provider, within the calls of the hour and the tokens of the budget. Otherwise the model
  *            is not called, and the error names the project and the setting.
- * SETTING-2  A run of a project begins only within `limits.maxConcurrentRuns`.
+ * SETTING-2  A run of a project begins only within `limits.maxConcurrentRuns`. Runs that another run or a hook waits for always begin.
  * SETTING-5  A call of a tool of an MCP server runs only if the project allows the server. A denial has the rule `project`.
  */
 import type { ProviderId } from "../model/profile.ts";

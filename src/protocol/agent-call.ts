@@ -103,6 +103,8 @@ export const agentCallSchema = callAddressSchema.extend({
   /** The bounds of a sub-agent. Absent if the agent works without extra bounds. */
   bounds: subAgentBoundsSchema.exactOptional(),
   workspace: workspaceLinkSchema.exactOptional(),
+  /** A run waits for the caller, at any distance. A run that calls does not set it. */
+  worksForRun: z.literal(true).exactOptional(),
 });
 
 /** The body of `agent.call`. */

@@ -18,6 +18,8 @@ export interface CalledRun extends CallTrail {
   startedBy: string;
   /** The agents that wait for the run, in the order of their calls. */
   path: string[];
+  /** A run waits for the call, at any distance. */
+  worksForRun?: true;
   /** The call that starts the run. */
   origin: RunOrigin;
 }

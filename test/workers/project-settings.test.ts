@@ -7,6 +7,7 @@ import { mayUseMcpServer } from "../../src/policy/project-settings.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { Project } from "../../src/protocol/projects.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { Play } from "./provider.ts";
 import { call as callRuns, ended, post } from "./run-helpers.ts";
 import { ADA, checkInvariants, request, TestConversation } from "./world.ts";
 
@@ -196,6 +197,44 @@ test("SETTING-2 a tool call that runs a workflow waits while the project has no 
     .toBe("completed");
   const { moves } = await conversation.turn(turnId);
   expect(moves.flatMap(({ toolResult }) => toolResult?.success ?? [])).toEqual([true]);
+});
+
+test("SETTING-2 a workflow that a tool runs for an active run begins at the limit, also below a further agent", async () => {
+  await createProject("inner", { limits: { maxConcurrentRuns: 1 } });
+  const echo = { ref: "start", task: "flow/echo", inputMapping: { value: "1" } };
+  const inner = await post({ nodes: [echo], inputSchema: { type: "object" } });
+  const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
+  const postTool = async (id: string, target: object) => {
+    const tool = { id, name: "go", description: "Works.", target };
+    expect(await ask("POST", "/api/libraries/flows/tools", tool)).toMatchObject({ status: 201 });
+    const persona = { identity, tools: { toolIds: [`flows/${id}`] } };
+    return ask<{ id: string }>("POST", "/api/agents", { persona, projectIds: ["inner"] });
+  };
+  const worker = await postTool("inner_run", { workflow: inner });
+  const chief = await postTool("inner_ask", { agent: worker.id });
+  const works = new Play({ replies: [[{ call: "go", input: {} }], [{ text: "Done." }]] });
+  const asks = new Play({
+    replies: [[{ call: "go", input: { message: works.content } }], [{ text: "Done." }]],
+  });
+  for (const [agent, play] of [
+    [worker.id, works],
+    [chief.id, asks],
+  ] as const) {
+    const node = { ref: "start", agent, inputMapping: { message: "input.items[0]" } };
+    const workflow = await post({ nodes: [node] });
+    const input = { key: ulid(), items: [play.content] };
+    const begun = () => ask<{ id: string }>("POST", "/api/runs", { workflow, projectId: "inner", input });
+    const run = await vi.waitUntil(async () => [await begun()].find(({ status }) => status === 201));
+    expect(await ended(run.id)).toMatchObject({ status: "completed" });
+    const { runs } = await ask<{ runs: object[] }>("GET", `/api/runs?workflow=${inner}`);
+    expect(runs).toMatchObject(agent === worker.id ? [{ status: "completed" }] : [{}, {}]);
+  }
+});
+
+test("SETTING-2 the workflow of a hook begins at the limit", async () => {
+  await createProject("hooks", { limits: { maxConcurrentRuns: 0 } });
+  const conversation = await converse("hooks", "hookflows/assembly_works");
+  expect((await turnOf(conversation)).turn).toMatchObject({ status: "completed" });
 });
 
 test("SETTING-4 during an outage of D1 the known settings apply, and calls are not counted", async () => {

@@ -53,7 +53,8 @@ export async function startRun(
   checkNew(id, context.location(tenant), "/id");
   const workflow = pinned ?? (await context.workflow(tenant, reference));
   refuseWaiting(workflow, path);
-  const isCounted = await context.permitRun(tenant, projectId);
+  // Agents wait for the run of a hook only. Without it, their turns would fail.
+  const isCounted = path.length === 0 && (await context.permitRun(tenant, projectId));
   // Another request may have started the run during the wait.
   if (runtime.exists) return repeated();
   await runtime.start({
@@ -77,12 +78,13 @@ export async function startRun(
 export async function pinnedWorkflow(
   context: Pick<ActorContext, "checkPlace" | "location" | "workflow" | "permitRun">,
   { tenant, id }: ActorAddress,
-  { workflow, path, projectId }: CalledRun,
+  { workflow, path, projectId, worksForRun }: CalledRun,
 ): Promise<PinnedWorkflow> {
   context.checkPlace();
   checkNew(id, context.location(tenant), "/id");
   const pinned = await context.workflow(tenant, workflow);
   refuseWaiting(pinned, path);
-  await context.permitRun(tenant, projectId);
+  // A run that waits for this run would keep its place until then.
+  if (worksForRun !== true) await context.permitRun(tenant, projectId);
   return pinned;
 }

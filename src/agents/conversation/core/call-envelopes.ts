@@ -30,7 +30,7 @@ import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { cut } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
-import { userOf } from "./called-workflow.ts";
+import { userOf, worksForRun } from "./called-workflow.ts";
 import { type CallEnvelope, type CommittedState, callerEnvelopes, jsonOf } from "./caller-envelopes.ts";
 import { CALL_GRACE_MS } from "./conversation-limits.ts";
 import { correlationOf } from "./correlation.ts";
@@ -155,6 +155,7 @@ function call({ record, seq }: CommittedState, turn: Turn, operation: Operation)
       requester: userOf(record, turn),
       budget: agent?.budget,
       calls: agent?.calls,
+      worksForRun: worksForRun(record, turn),
       bounds: boundsOf(record.call?.bounds, templateOf(record, agentId, operation.name)),
     }),
   };

@@ -11,7 +11,7 @@ import type { DefinitionReference } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { calledMemory } from "./called-memory.ts";
-import { userOf, workflowOf } from "./called-workflow.ts";
+import { userOf, workflowOf, worksForRun } from "./called-workflow.ts";
 import { correlationOf } from "./correlation.ts";
 import type { HookRun } from "./hooks.ts";
 import type { Operation } from "./operation.ts";
@@ -72,6 +72,7 @@ function runOf(
   return {
     workflow: formatReference(parseReference(workflow)),
     ...{ input, startedBy, projectId: record.projectId, path: pathTo(record, turn) },
+    ...defined({ worksForRun: worksForRun(record, turn) }),
     ...trailOf({ correlationId: correlationOf(turn), traceparent }),
     origin: {
       ...{ conversationId: record.id, turnId: turnId(turn), agentId },

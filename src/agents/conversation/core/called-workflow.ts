@@ -46,6 +46,15 @@ export function userOf(
   return by.type === "user" ? by.userId : (call?.requester ?? call?.readers[0]);
 }
 
+/** Returns `true` if a run waits for a turn, at any distance. */
+export function worksForRun(
+  { call }: Pick<ConversationIdentity, "call">,
+  { caller }: Pick<Turn, "caller">,
+): true | undefined {
+  const isForRun = caller.type === "workflow" || (call !== undefined && "runId" in call.caller);
+  return isForRun ? true : call?.worksForRun;
+}
+
 /** The errors of calls that never started a run or an agent. */
 const NO_RUN: ReadonlySet<ToolErrorCode> = new Set([
   "INVALID_INPUT",

@@ -74,6 +74,7 @@ export interface CallOrigin
     | "bounds"
     | "calls"
     | "workspace"
+    | "worksForRun"
   > {
   /** The caller's conversation, or its run. */
   readonly from: string;

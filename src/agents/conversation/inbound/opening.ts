@@ -165,7 +165,7 @@ export class Opening {
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
     const { clock, agent } = this.context;
     const { agentId, operationId, attempt, path, readers, readersSeq, requester } = call;
-    const { deadline, caller, bounds, calls } = call;
+    const { deadline, caller, bounds, calls, worksForRun } = call;
     const part = await agentPart(clock, () => agent(tenant, agentId), call.projectIds);
     const { chain, projectIds, leased } = unwrap(part);
     const projectId = call.projectIds.find((one) => projectIds.includes(one));
@@ -187,7 +187,7 @@ export class Opening {
       listed: false,
       call: {
         ...{ operationId, attempt, path, readers, deadline, caller, from },
-        ...defined({ readersSeq, requester, bounds, calls, withheld }),
+        ...defined({ readersSeq, requester, bounds, calls, withheld, worksForRun }),
         // The workspace belongs to the caller's project.
         ...defined({ workspace: projectId === call.projectIds[0] ? call.workspace : undefined }),
       },
