@@ -5,7 +5,8 @@
  * MCPCON-1  Both families of revisions work: 2026-07-28, and the older revisions with `initialize`.
  * MCPCON-2  If the server has lost a session, the client begins a new session and sends the request again: the server has not run it.
  * MCPCON-3  A call that gets no answer fails with an error that may be retried. The connection itself never repeats it.
- * MCPCON-4  Errors have no secret.
+ * MCPCON-4  Errors have no secret. The access token is a secret, too.
+ * MCPCON-5  Tokens have the configured scope only, whatever scope the server asks for.
  */
 import type { Client, ClientCredentialsProvider, PriorDiscovery } from "@modelcontextprotocol/client";
 import { ToolError } from "../library/tools/tool-error.ts";
@@ -86,7 +87,11 @@ export class McpConnections {
     const { sessionId, protocolVersion, prior } = session ?? {};
     const authProvider = this.#provider(id, server, credentials, errors);
     const transport = new StreamableHTTPClientTransport(url, {
-      fetch: requests.fetch,
+      fetch: (input, init) => {
+        const { access_token: token } = authProvider?.tokens() ?? {};
+        if (token !== undefined && !credentials.secrets.includes(token)) credentials.secrets.push(token);
+        return requests.fetch(input, init);
+      },
       ...(authProvider && { authProvider }),
       ...(sessionId !== undefined && { sessionId }),
       ...(protocolVersion !== undefined && { protocolVersion }),
@@ -138,6 +143,9 @@ export class McpConnections {
       ...{ clientId, clientSecret, expectedIssuer },
       ...(scope !== undefined && { scope }),
     });
+    // The server must not choose the scope.
+    const prepare = provider.prepareTokenRequest.bind(provider);
+    provider.prepareTokenRequest = () => prepare(scope);
     this.#tokens.set(id, { secret: clientSecret, provider });
     return provider;
   }

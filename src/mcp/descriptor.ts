@@ -7,7 +7,9 @@
  *            stricter effect.
  * MCPTOOL-3  A description with a broken input schema, or that is too large, is kept out with the reason. Other tools of the list stay.
  * MCPTOOL-5  So is a description that asks for a header (`x-mcp-header`) in a way that the protocol forbids.
- * MCPTOOL-4  The hash of a description covers all that the model and the runtime use: name, description, schemas and hints.
+ * MCPTOOL-4  The hash of a description covers all that the model and the runtime use: name, description, input schema and hints. The output
+ *            schema is dropped, because a check with the patterns of a server could block the isolate.
+ * MCPTOOL-6  A description has no secret of the configuration, even if the server sends it back.
  */
 import { z } from "zod";
 import { strictest } from "../library/definitions/effects.ts";
@@ -23,6 +25,7 @@ import {
   type JsonObject,
 } from "../shared/json.ts";
 import { Patterns } from "../shared/json-schema/pattern.ts";
+import { withoutValues } from "../shared/redact.ts";
 import { sha256Hex } from "../shared/sha256.ts";
 import { cut, fingerprint } from "../shared/text.ts";
 import { utf8Length } from "../shared/utf8.ts";
@@ -49,7 +52,6 @@ const descriptorSchema = z
     name: z.string().min(1).max(MAX_SERVER_NAME),
     description: z.string().max(10_000).default(""),
     inputSchema: object,
-    outputSchema: z.exactOptional(object),
     annotations: z.object({ readOnlyHint: hint, idempotentHint: hint }).default({}),
   })
   .transform(({ annotations: { readOnlyHint, idempotentHint }, ...tool }): McpDescriptor => {
@@ -62,7 +64,6 @@ export interface McpDescriptor {
   name: string;
   description: string;
   inputSchema: JsonObject;
-  outputSchema?: JsonObject;
   /** The effect that the hints promise. */
   effect: ToolEffect;
 }
@@ -86,13 +87,17 @@ export function toolId(server: string, name: string): string {
   return `${plain.slice(0, room - 9)}_${fingerprint(name)}`;
 }
 
-/** Returns the tools of a server's list (MCPTOOL-3). `allow` are the names that the application wants: they have room first. */
+/** Returns the tools of a server's list (MCPTOOL-3, MCPTOOL-6). `allow` are the names that the application wants: they have room first. */
 export async function readTools(
   server: string,
   tools: readonly unknown[],
   allow: readonly string[] = [],
+  secrets: readonly string[] = [],
 ): Promise<ListedTool[]> {
-  const names = tools.map((tool) => String(Object(tool).name ?? ""));
+  const names = tools.map((tool) => {
+    const { name } = Object(tool);
+    return typeof name === "string" ? withoutValues(name, secrets) : "";
+  });
   const isWanted = (index: number) => Number(!allow.includes(names[index] ?? ""));
   const order = [...tools.keys()].sort((one, other) => isWanted(one) - isWanted(other));
   const listed = new Map<string, ListedTool>();
@@ -100,7 +105,7 @@ export async function readTools(
   for (const index of order.slice(0, MAX_TOOLS)) {
     const name = cut(names[index] ?? "", MAX_SERVER_NAME);
     const id = toolId(server, name);
-    const read = readTool(tools[index]);
+    const read = readTool(tools[index], secrets);
     if (listed.has(id)) continue;
     if ("problem" in read) {
       listed.set(id, { id, name, problem: cut(read.problem, MAX_PROBLEM) });
@@ -115,12 +120,15 @@ export async function readTools(
   return [...listed.values()];
 }
 
-function readTool(tool: unknown): { descriptor: McpDescriptor; bytes: number } | { problem: string } {
+function readTool(
+  tool: unknown,
+  secrets: readonly string[],
+): { descriptor: McpDescriptor; bytes: number } | { problem: string } {
   if (!isJson(tool) || !isUnicode(tool)) return { problem: "Its description is not valid JSON." };
   const bytes = utf8Length(JSON.stringify(tool));
   if (bytes > MAX_TOOL_BYTES)
     return { problem: `Its description has ${bytes} bytes. The maximum is ${MAX_TOOL_BYTES}.` };
-  const parsed = descriptorSchema.safeParse(tool);
+  const parsed = descriptorSchema.safeParse(withoutValues(tool, secrets));
   const issues = parsed.success
     ? inputSchemaIssues(parsed.data.inputSchema, "/inputSchema", new Patterns(MAX_COMPILE_STEPS))
     : inputIssues(parsed.error);

@@ -28,6 +28,7 @@ import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
 import { listIds } from "../shared/known-ids.ts";
 import type { Principal } from "../shared/principal.ts";
+import { withoutValues } from "../shared/redact.ts";
 import { toIso } from "../shared/time.ts";
 import type { McpConnections } from "./connections.ts";
 import { effectOf, modelName, readTools } from "./descriptor.ts";
@@ -152,7 +153,7 @@ export class McpTools {
         code: "PERMISSION_DENIED",
         rule: "mcp-consent",
       });
-    const { inputSchema, outputSchema } = accepted.descriptor;
+    const { inputSchema } = accepted.descriptor;
     const credentials = credentialsOf(id, server, this.ports.variable);
     let isStale = false;
     const answer = await this.ports.connections.with(
@@ -168,9 +169,10 @@ export class McpTools {
             {
               signal,
               timeout: timeoutMs + LISTING_MS,
-              onprogress: (report) => progress(report as unknown as Json),
+              // SAFETY: a report was parsed from JSON.
+              onprogress: (report) => progress(withoutValues(report as unknown as Json, credentials.secrets)),
               // SAFETY: the descriptions of a server were checked when they were listed.
-              toolDefinition: { name, inputSchema, ...defined({ outputSchema }) } as never,
+              toolDefinition: { name, inputSchema } as never,
             },
           ),
         onListChanged: () => {
@@ -250,7 +252,7 @@ export class McpTools {
         ),
       { reason },
     );
-    return readTools(id, tools, server.allow);
+    return readTools(id, tools, server.allow, credentials.secrets);
   }
 
   /** Changes a list, and returns it. Throws `UNAVAILABLE` if other writers change it all the time. */

@@ -46,11 +46,14 @@ export interface McpList {
 }
 
 /** Returns the list after a server has sent its tools (MCPPIN-1, MCPPIN-2). */
-export function merged(before: McpList | null, listed: readonly ListedTool[], now: number): McpList {
-  const known = new Map(Object.entries(before?.tools ?? {}));
+export function merged(list: McpList | null, listed: readonly ListedTool[], now: number): McpList {
+  const known = new Map(Object.entries(list?.tools ?? {}));
   const tools = new Map<string, McpPin>();
   for (const tool of listed) {
-    const { offered: _, missing: __, problem: ___, ...kept } = known.get(tool.id) ?? blank(tool.name);
+    const before = known.get(tool.id);
+    // Another tool may have the id now. The name of the accepted tool stays until consent.
+    const pin = before?.accepted === undefined ? { ...blank(tool.name), ...before, name: tool.name } : before;
+    const { offered: _, missing: __, problem: ___, ...kept } = pin;
     known.delete(tool.id);
     if (tool.problem !== undefined) {
       tools.set(tool.id, { ...kept, problem: tool.problem });
@@ -59,7 +62,7 @@ export function merged(before: McpList | null, listed: readonly ListedTool[], no
     const { descriptor, hash } = tool;
     const isAccepted = kept.accepted?.hash === hash;
     if (isAccepted) tools.set(tool.id, kept);
-    else if (before === null)
+    else if (list === null)
       tools.set(tool.id, { ...kept, version: 1, least: 1, accepted: { descriptor, hash } });
     else tools.set(tool.id, { ...kept, offered: { descriptor, hash } });
   }
@@ -89,7 +92,8 @@ export function consented(list: McpList, consents: McpConsent["tools"], by: stri
     const version = pin.version + 1;
     const [before, after] = [pin.accepted?.descriptor.effect, offered.descriptor.effect];
     const isStricter = before !== undefined && strictest(before, after) !== before;
-    tools[id] = { ...kept, version, least: isStricter ? version : pin.least, accepted: offered, by };
+    const { name } = offered.descriptor;
+    tools[id] = { ...kept, name, version, least: isStricter ? version : pin.least, accepted: offered, by };
   }
   return { ...list, tools };
 }

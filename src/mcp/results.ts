@@ -8,11 +8,10 @@
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import { ToolError } from "../library/tools/tool-error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
-import { redactSecrets } from "../shared/redact.ts";
+import { redactSecrets, withoutValues } from "../shared/redact.ts";
 
 /** Members with binary data. */
 const DATA = new Set(["data", "blob"]);
-const REDACTED = "[redacted]";
 
 /** Returns the result for the model. Throws `ToolError` for a result with `isError`. */
 export function resultOf(answer: CallToolResult, secrets: readonly string[]): Json {
@@ -23,10 +22,10 @@ export function resultOf(answer: CallToolResult, secrets: readonly string[]): Js
   );
   if (isError === true)
     throw new ToolError(redactSecrets(texts.join("\n"), secrets) || "The tool failed without a message.");
-  if (structuredContent !== undefined) return withoutSecrets(structuredContent, secrets);
+  if (structuredContent !== undefined) return withoutValues(structuredContent, secrets);
   const [only = ""] = texts;
   const isText = content.length === texts.length && texts.length <= 1;
-  return withoutSecrets(isText ? only : content.map(withoutData), secrets);
+  return withoutValues(isText ? only : content.map(withoutData), secrets);
 }
 
 /** Returns a part of a content with the size of its data in place of the data. */
@@ -40,12 +39,4 @@ function withoutData(value: Json): Json {
         : [name, withoutData(member)],
     ),
   );
-}
-
-function withoutSecrets(value: Json, secrets: readonly string[]): Json {
-  const text = JSON.stringify(value);
-  const shown = secrets
-    .map((secret) => JSON.stringify(secret).slice(1, -1))
-    .reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
-  return shown === text ? value : JSON.parse(shown);
 }

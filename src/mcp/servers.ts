@@ -67,7 +67,7 @@ export function mcpServersOf(given: Readonly<Record<string, McpServerOptions>> =
 export interface Credentials {
   headers: Record<string, string>;
   clientSecret?: string;
-  /** All values that must not be shown. */
+  /** All values that must not be shown. A connection adds its access tokens. */
   secrets: string[];
 }
 

@@ -54,6 +54,19 @@ function withoutBeginning(text: string, secret: string): string {
   return rest;
 }
 
+/** Returns a value without `secrets` in its texts and names. Other values stay, so a result keeps its form. */
+export function withoutValues<Value extends Json>(value: Value, secrets: readonly string[]): Value;
+export function withoutValues(value: Json, secrets: readonly string[]): Json {
+  const shown = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
+  const visit = (inner: Json): Json => {
+    if (typeof inner === "string") return shown(inner);
+    if (Array.isArray(inner)) return inner.map(visit);
+    if (!isJsonObject(inner)) return inner;
+    return Object.fromEntries(Object.entries(inner).map(([name, member]) => [shown(name), visit(member)]));
+  };
+  return visit(value);
+}
+
 const SECRET_NAME = /secret|token|passw|api[-_]?key|private[-_]?key|authorization|credential|cookie/i;
 
 /** Returns a value without the members that have names of secrets, and without texts that look like keys. Counts of tokens stay. */

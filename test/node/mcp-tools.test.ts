@@ -84,13 +84,18 @@ describe("I11 descriptions", () => {
     };
     const hash = await hashOf({});
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
-    for (const same of [{ title: "B" }, { icons: [] }, { annotations: {} }, { _meta: { a: 1 } }])
+    for (const same of [
+      { title: "B" },
+      { icons: [] },
+      { annotations: {} },
+      { outputSchema: schema },
+      { _meta: { a: 1 } },
+    ])
       expect(await hashOf(same)).toBe(hash);
     for (const other of [
       { name: "b" },
       { description: "B." },
       { inputSchema: { ...schema, required: ["a"] } },
-      { outputSchema: schema },
       { annotations: { readOnlyHint: true } },
     ])
       expect(await hashOf(other)).not.toBe(hash);

@@ -14,7 +14,7 @@ type Behaviour =
   | "report"
   | "structured";
 
-/** A tool as the server lists it, and the behaviour of its calls. Without `does` a call answers its input. */
+/** A tool as the server lists it, with the header in place of `{authorization}`, and the behaviour of its calls. Without `does` a call answers its input. */
 export interface ServedTool {
   name: string;
   does?: Behaviour;

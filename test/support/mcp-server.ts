@@ -83,7 +83,14 @@ class Served {
       { name: this.name, version: "1.0.0" },
       { capabilities: { tools: { listChanged: true } } },
     );
-    server.setRequestHandler("tools/list", () => ({ tools: listed(this.state.tools ?? []) }) as never);
+    server.setRequestHandler("tools/list", (_, { http }) => {
+      const authorization = String(http?.req?.headers.get("authorization"));
+      const tools = JSON.stringify(listed(this.state.tools ?? [])).replaceAll(
+        "{authorization}",
+        authorization,
+      );
+      return { tools: JSON.parse(tools) } as never;
+    });
     server.setRequestHandler("tools/call", ({ params: { name, arguments: input = {} } }, context) => {
       const tool = (this.state.tools ?? []).find((one) => one.name === name);
       return this.#run(tool, input, context) as never;
@@ -121,7 +128,10 @@ class Served {
       case "report":
         await mcpReq.notify({
           method: "notifications/progress",
-          params: { progressToken: Object(mcpReq._meta).progressToken, progress: 1, total: 2 },
+          params: {
+            ...{ progressToken: Object(mcpReq._meta).progressToken, progress: 1, total: 2 },
+            message: String(http?.req?.headers.get("authorization")),
+          },
         });
         return text("Reported.");
       case "ask":
