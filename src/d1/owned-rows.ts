@@ -114,6 +114,7 @@ export const OTHER_TABLES = {
   removed_repositories: "the packs and vectors of deleted repositories",
   artifacts: "the index of the artifacts of projects",
   artifact_operations: "the newest writes of artifacts, by their keys",
+  mcp_servers: "the tools of MCP servers that tenants have accepted",
 } as const;
 
 export type OwnedTable = keyof typeof OWNED_TABLES;

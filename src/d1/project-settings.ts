@@ -3,7 +3,8 @@
  *
  * SETTING-3  An isolate uses settings for `KNOWN_MS`. The limits of calls and tokens are checked against the stored settings, in the statement
  *            that counts the call.
- * SETTING-4  If D1 fails, the last known settings apply, without limits of calls and tokens. So an outage stops no turn.
+ * SETTING-4  If D1 fails, or does not answer within `WAIT_MS`, the last known settings apply for `KNOWN_MS`, without limits of calls and tokens. So
+ *            an outage stops no turn.
  */
 import type { ProviderId } from "../model/profile.ts";
 import { amountsOf } from "../model/spending.ts";
@@ -16,6 +17,7 @@ import {
   usageRefusal,
 } from "../policy/project-settings.ts";
 import type { Clock } from "../ports/clock.ts";
+import { unanswered, withDeadline } from "../ports/deadline.ts";
 import type { ProjectChange, ProjectSettings } from "../protocol/projects.ts";
 import { type ErrorData, unwrap } from "../shared/errors.ts";
 import { D1Queries } from "./queries.ts";
@@ -23,15 +25,17 @@ import { D1Queries } from "./queries.ts";
 /** Time in which an isolate uses the settings that it has read, in milliseconds. */
 const KNOWN_MS = 10_000;
 const MAX_KNOWN = 10_000;
+/** Time that a model call waits for D1, in milliseconds. */
+const WAIT_MS = 2_000;
 
 const FIND = "SELECT settings FROM projects WHERE tenant = ?1 AND id = ?2";
 /** `?3` is a merge patch. Without a budget, no tokens are counted. */
 const CHANGE = `UPDATE projects SET settings = json_patch(settings, ?3),
   tokens = iif(json_patch(settings, ?3) ->> '$.budget' IS NULL, 0, tokens)
 WHERE tenant = ?1 AND id = ?2 RETURNING id`;
-/** The calls in the hour `?3`. */
-const CALLS = "iif(hour = ?3, calls, 0)";
-const BEGIN_CALL = `UPDATE projects SET calls = ${CALLS} + 1, hour = ?3
+/** The calls in the hour `?3`. The clock of another isolate may already be in the next hour. */
+const CALLS = "iif(hour BETWEEN ?3 AND ?3 + 1, calls, 0)";
+const BEGIN_CALL = `UPDATE projects SET calls = ${CALLS} + 1, hour = iif(hour = ?3 + 1, hour, ?3)
 WHERE tenant = ?1 AND id = ?2
   AND coalesce(${CALLS} < settings ->> '$.limits.maxModelCallsPerHour', 1)
   AND coalesce(tokens < settings ->> '$.budget.tokens', 1)
@@ -39,8 +43,16 @@ RETURNING id`;
 const USED = `SELECT settings, tokens, ${CALLS} AS calls FROM projects WHERE tenant = ?1 AND id = ?2`;
 const ADD_TOKENS = "UPDATE projects SET tokens = tokens + ?3 WHERE tenant = ?1 AND id = ?2";
 
+interface Known {
+  settings: ProjectSettings;
+  /** Milliseconds since the epoch. */
+  until: number;
+  /** D1 has failed, so nothing is counted. */
+  isDown: boolean;
+}
+
 /** The settings that an isolate has read, by tenant and project. All stores of the isolate share it. */
-export type KnownSettings = Map<string, { settings: ProjectSettings; until: number }>;
+export type KnownSettings = Map<string, Known>;
 
 interface ProjectPlace {
   tenant: string;
@@ -59,17 +71,32 @@ export class D1ProjectSettings {
   }
 
   /** Returns the settings of a project; none without the project (SETTING-3, SETTING-4). */
-  async read({ tenant, projectId }: ProjectPlace): Promise<ProjectSettings> {
-    const key = keyOf({ tenant, projectId });
-    const known = this.known.get(key);
-    if (known !== undefined && this.clock.now() < known.until) return known.settings;
-    const until = this.clock.now() + KNOWN_MS;
-    const settings = await this.#find({ tenant, projectId }).catch(() => known?.settings ?? {});
+  async read(place: ProjectPlace): Promise<ProjectSettings> {
+    return (await this.#known(place)).settings;
+  }
+
+  async #known(place: ProjectPlace): Promise<Known> {
+    const known = this.known.get(keyOf(place));
+    if (known !== undefined && this.clock.now() < known.until) return known;
+    const read = this.#inTime(() => this.#find(place));
+    return read.then(
+      (settings) => this.#keep(place, settings, false),
+      () => this.#keep(place, known?.settings ?? {}, true),
+    );
+  }
+
+  #keep(place: ProjectPlace, settings: ProjectSettings, isDown: boolean): Known {
+    const key = keyOf(place);
+    const known = { settings, until: this.clock.now() + KNOWN_MS, isDown };
     this.known.delete(key);
-    this.known.set(key, { settings, until });
+    this.known.set(key, known);
     const [oldest] = this.known.keys();
     if (this.known.size > MAX_KNOWN && oldest !== undefined) this.known.delete(oldest);
-    return settings;
+    return known;
+  }
+
+  #inTime<Answer>(query: () => Promise<Answer>): Promise<Answer> {
+    return withDeadline(this.clock, WAIT_MS, query, { reason: unanswered("The database", WAIT_MS) });
   }
 
   /** Applies a merge patch to the name and the settings. Returns `false` without the project. Throws `UNAVAILABLE`. */
@@ -82,18 +109,21 @@ export class D1ProjectSettings {
   /** Counts a model call. Returns the error of a call that the settings refuse (SETTING-1). */
   async refusal(place: ProjectPlace, provider: ProviderId): Promise<ErrorData | undefined> {
     const { tenant, projectId } = place;
-    const settings = await this.read(place);
+    const { settings, isDown } = await this.#known(place);
     const refused = providerRefusal(projectId, settings, provider);
-    if (refused !== undefined || !countsCalls(settings)) return refused;
+    if (refused !== undefined || isDown || !countsCalls(settings)) return refused;
     const now = this.clock.now();
     try {
-      const begun = await this.#queries.change(BEGIN_CALL, tenant, projectId, hourOf(now));
-      if (begun.length > 0) return undefined;
-      const [used] = await this.#queries.read<{ settings: string; tokens: number; calls: number }>(
-        ...[USED, tenant, projectId, hourOf(now)],
-      );
-      return used && usageRefusal(projectId, JSON.parse(used.settings), used, now);
+      return await this.#inTime(async () => {
+        const begun = await this.#queries.change(BEGIN_CALL, tenant, projectId, hourOf(now));
+        if (begun.length > 0) return undefined;
+        const [used] = await this.#queries.read<{ settings: string; tokens: number; calls: number }>(
+          ...[USED, tenant, projectId, hourOf(now)],
+        );
+        return used && usageRefusal(projectId, JSON.parse(used.settings), used, now);
+      });
     } catch {
+      this.#keep(place, settings, true);
       return undefined;
     }
   }
@@ -114,10 +144,11 @@ export class D1ProjectSettings {
 
   /** Adds the usage of an ended model call, if the project has a budget. */
   async spend(place: ProjectPlace, usage: TokenUsage): Promise<void> {
-    const { budget } = await this.read(place);
+    const { settings, isDown } = await this.#known(place);
     const { tokens } = amountsOf(usage, undefined);
-    if (budget === undefined || tokens === 0) return;
-    await this.#queries.change(ADD_TOKENS, place.tenant, place.projectId, tokens).catch(() => undefined);
+    if (settings.budget === undefined || isDown || tokens === 0) return;
+    const add = () => this.#queries.change(ADD_TOKENS, place.tenant, place.projectId, tokens);
+    await this.#inTime(add).catch(() => this.#keep(place, settings, true));
   }
 
   async #find({ tenant, projectId }: ProjectPlace): Promise<ProjectSettings> {

@@ -102,6 +102,15 @@ describe("HTTP-6 a resolver", () => {
     await expect(resolved("https://inside.example/")).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
+  test.each([{ Status: 2 }, { Status: 5 }, { Status: 0, TC: true }, {}])(
+    "refuses a name without a complete answer: %j",
+    async (reply) => {
+      answer = (_, response) => void response.end(JSON.stringify(reply));
+      await expect(resolved("https://inside.example/")).rejects.toMatchObject({ retriable: true });
+      expect(sent).toEqual([]);
+    },
+  );
+
   test("allows public addresses, names without addresses and listed addresses, and checks redirects", async () => {
     records({
       "outside.example A": [{ type: 1, data: "93.184.216.34" }],

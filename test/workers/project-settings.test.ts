@@ -262,6 +262,57 @@ test("SETTING-4 during an outage of D1 the known settings apply, and calls are n
   expect(await new D1ProjectSettings(database, new Map(), clock).refusal(place, "anthropic")).toBeUndefined();
 });
 
+test("SETTING-4 a D1 that does not answer delays one call, and the next calls of ten seconds do not ask it", async () => {
+  const waits: number[] = [];
+  let queries = 0;
+  const silent = () => {
+    queries += 1;
+    return new Promise<never>(() => undefined);
+  };
+  const statement = { bind: () => statement, all: silent, run: silent, first: silent, raw: silent };
+  // SAFETY: the store uses these members.
+  const database = { prepare: () => statement, batch: silent } as unknown as D1Database;
+  const timer = (ms: number, run: () => void) => {
+    waits.push(ms);
+    return systemClock.timer(1, run);
+  };
+  let now = Date.now();
+  const store = new D1ProjectSettings(database, new Map(), { now: () => now, timer });
+  const place = { tenant: ADA.tenant, projectId: "silent" };
+  vi.spyOn(console, "error").mockReturnValue(undefined);
+  expect(await store.refusal(place, "openai")).toBeUndefined();
+  const asked = queries;
+  expect(Math.min(...waits), "milliseconds").toBeLessThanOrEqual(2_000);
+  now += 9_000;
+  await store.spend(place, { inputTokens: 5, outputTokens: 5 });
+  expect(await store.refusal(place, "openai")).toBeUndefined();
+  expect(queries).toBe(asked);
+  now += 2_000;
+  await store.refusal(place, "openai");
+  expect(queries).toBeGreaterThan(asked);
+});
+
+test("SETTING-1 isolates whose clocks stand on both sides of an hour share the count", async () => {
+  await createProject("border", { limits: { maxModelCallsPerHour: 2 } });
+  const hour = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS;
+  const at = (now: number) => new D1ProjectSettings(env.DB, new Map(), { ...systemClock, now: () => now });
+  const place = { tenant: ADA.tenant, projectId: "border" };
+  const [early, late] = [at(hour - 1), at(hour + 1)];
+  expect(await late.refusal(place, "openai")).toBeUndefined();
+  expect(await early.refusal(place, "openai")).toBeUndefined();
+  for (const store of [late, early])
+    expect(await store.refusal(place, "openai")).toMatchObject({ code: "RATE_LIMITED" });
+  expect(await at(hour + HOUR_MS).refusal(place, "openai")).toBeUndefined();
+});
+
+test("an author does not remove the settings of a project by a deletion", async () => {
+  const path = await createProject("kept", { limits: { maxModelCallsPerHour: 2 } });
+  expect(await ask("DELETE", path, undefined, AUTHOR)).toMatchObject({ status: 403, code: "FORBIDDEN" });
+  expect(await ask("GET", path)).toMatchObject({ limits: { maxModelCallsPerHour: 2 } });
+  await ask("PATCH", path, { limits: null, name: "Kept" });
+  expect((await request(path, { method: "DELETE" }, AUTHOR)).status).toBe(204);
+});
+
 test("SETTING-1 SETTING-3 a project's calls of an hour are counted over its conversations, and the next hour begins at 0", async () => {
   const hour = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS;
   vi.useFakeTimers({ toFake: ["Date"], now: hour });

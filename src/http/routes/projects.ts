@@ -12,6 +12,7 @@ import {
   branchesView,
   commitView,
   filesBody,
+  type Project,
   projectBody,
   projectChange,
   projectSummary,
@@ -66,6 +67,11 @@ function permitSettings({ principal }: HttpEnv["Variables"]): void {
     "FORBIDDEN",
     "Only operators and administrators may change the settings of projects.",
   );
+}
+
+/** A deletion would remove the settings. */
+function hasSettings({ id, name, createdAt, repositories, ...settings }: Project): boolean {
+  return Object.keys(settings).length > 0;
 }
 
 /** Throws `INVALID_INPUT` unless the model profile exists. */
@@ -163,13 +169,17 @@ export const projectRoutes: readonly Route[] = [
       tag: "projects",
       summary: "Delete a project with its repositories and artifacts",
       description:
-        "For authors and administrators. It cannot be restored. Agents and conversations that name the project stay, and have no repositories. A new project of the same id is empty.",
+        "For authors and administrators. A project with settings is for operators and administrators. It cannot be restored. Agents and conversations that name the project stay, and have no repositories. A new project of the same id is empty.",
       params: projectParams,
       answers: [{ status: 204, description: "The project is deleted." }],
       errors: ["FORBIDDEN", "UNAVAILABLE"],
       permit: permitWriting,
     },
-    async ({ params: { project } }, { principal: { tenant }, projects }) => {
+    async ({ params: { project } }, variables) => {
+      const { projects } = variables;
+      const { tenant } = variables.principal;
+      const view = await projects().rows.project(tenant, project);
+      if (view !== null && hasSettings(view)) permitSettings(variables);
       await projects().remove({ tenant, project });
       return empty();
     },

@@ -15,7 +15,10 @@ export type ResolveHost = (name: string, signal: AbortSignal) => Promise<string[
 /** The types of records with addresses, and their numbers. */
 const RECORDS = { A: 1, AAAA: 28 } as const;
 
+/** Complete answers to questions about names that exist, or that do not. */
 const answerSchema = z.object({
+  Status: z.literal([0, 3]),
+  TC: z.literal(false).optional(),
   Answer: z.array(z.object({ type: z.number(), data: z.string() })).optional(),
 });
 
