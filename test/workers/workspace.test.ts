@@ -1032,6 +1032,29 @@ describe("A67 merges", () => {
     expect((await git.log((await git.head("main")) ?? "", 1))[0]?.parents).toEqual([merged]);
   });
 
+  test("GITMERGE-3 a repeated merge adds no entry, and notes a merge whose entry is missing", async () => {
+    const { project, git } = await newProject();
+    const { path, workspace } = await withCommit(project, "one", "1\n");
+    const of = new TestConversation(path.split("/")[3] ?? "");
+    const merges = async () =>
+      (await of.journal()).flatMap(
+        ({ data }) => (data as { merged?: { commit: string } } | undefined)?.merged?.commit ?? [],
+      );
+    // The journal did not get the entry of this merge.
+    unwrap(await workspace.perform({ project }, { ...write("", "", "op_3"), kind: "repo.merge", input: {} }));
+    const first = await git.head("main");
+    expect(await merges()).toEqual([]);
+    for (const title of ["One", "Two"]) {
+      expect(await post(`${path}/merge`, {}, ADA)).toMatchObject({ status: 200, body: { commit: first } });
+      expect(await merges()).toEqual([first]);
+      await request(of.path, { method: "PATCH", body: JSON.stringify({ title }) });
+    }
+    unwrap(await workspace.perform({ project }, write("two", "2\n", "op_4")));
+    unwrap(await workspace.perform({ project }, commit("Two", "op_5")));
+    expect((await post(`${path}/merge`, {}, ADA)).status).toBe(200);
+    expect(await merges()).toEqual([first, await git.head("main")]);
+  });
+
   test("conflicts, uncommitted files and branches without a commit change nothing", async () => {
     const { project, git } = await newProject();
     const one = await withCommit(project, "src/sum.ts", "one\n");

@@ -10,6 +10,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { MergeNote } from "../../../protocol/workspace.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../../shared/token-bucket.ts";
 import type { RuntimeContext } from "../context.ts";
 import type { ConversationShell } from "../conversation-core.ts";
@@ -22,7 +23,7 @@ import type { ConversationDatabase } from "../store/conversation-database.ts";
 
 interface ChangesContext extends Pick<RuntimeContext, "clock" | "changeLimit" | "listing"> {
   shell: Pick<ConversationShell, "state" | "preview" | "commit">;
-  store: Pick<ConversationDatabase, "turnOfKey">;
+  store: Pick<ConversationDatabase, "turnOfKey" | "journal">;
 }
 
 export class ConversationChanges {
@@ -82,9 +83,14 @@ export class ConversationChanges {
     return this.context.shell.commit([signal]);
   }
 
-  /** Notes a merge. Resolves when that is durable. */
-  merged(caller: Caller, merged: MergeNote): Promise<void> {
-    return this.context.shell.commit([{ type: "conversation.merged", caller, merged }]);
+  /** Notes a merge, unless the newest note of the repository has the same commit. Resolves when that is durable. */
+  async merged(caller: Caller, merged: MergeNote): Promise<void> {
+    const noted = this.context.store.journal.newestOf(
+      "conversation.updated",
+      ({ data }) => mergeIn(data)?.repo === merged.repo,
+    );
+    if (mergeIn(noted?.data)?.commit === merged.commit) return;
+    await this.context.shell.commit([{ type: "conversation.merged", caller, merged }]);
   }
 
   /** Returns the function that notes a change of the lists; `undefined` for an unlisted conversation. */
@@ -115,6 +121,11 @@ export class ConversationChanges {
       "This id was used for a message. Use a new id for a new signal.",
     );
   }
+}
+
+function mergeIn(data: Json | undefined): MergeNote | undefined {
+  // SAFETY: only `merged` writes this member.
+  return isJsonObject(data) ? (data.merged as MergeNote | undefined) : undefined;
 }
 
 /** A caller's wish to change a conversation itself. */

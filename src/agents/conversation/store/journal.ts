@@ -86,11 +86,14 @@ export class Journal {
     return { ...found.head, seq: lastSeq(found.row) };
   }
 
-  /** Returns the newest entry of a type, with its number; `null` if there is none. */
-  newestOf(type: EntryType): (JournalEntry & { seq: number }) | null {
+  /** Returns the newest entry of a type that `fits`, with its number; `null` if there is none. */
+  newestOf(
+    type: EntryType,
+    fits: (entry: JournalEntry) => boolean = () => true,
+  ): (JournalEntry & { seq: number }) | null {
     for (const stored of this.database.each<Row>(OF_TYPE, `"${type}",`)) {
       const { row } = unpack(stored);
-      const index = row.entries.findLastIndex((entry) => entry.type === type);
+      const index = row.entries.findLastIndex((entry) => entry.type === type && fits(entry));
       const entry = row.entries[index];
       if (entry !== undefined) return { ...entry, seq: row.seq + index };
     }
