@@ -121,13 +121,13 @@ export function dramatis(options: DramatisOptions) {
       variable: (name) => Reflect.get(env, name),
       settings: async (project) => (await settings(env)?.read(project)) ?? {},
     });
-  const registry = (env: DramatisEnv, tenant: string) => {
+  const registry = (env: DramatisEnv, tenant: string, projectId?: string) => {
     const { DB } = env;
     const stores = DB && {
       deployed: new D1Definitions(DB, CODE_TENANT),
       authored: new D1Definitions(DB, tenant),
     };
-    return new Registry(code, stores, mcpTools(env).source(tenant));
+    return new Registry(code, stores, mcpTools(env).source(tenant, projectId));
   };
 
   const stores = storesOf(options, (env) => builtInEmbeddings(env, trusted));
@@ -281,7 +281,7 @@ export function dramatis(options: DramatisOptions) {
       return {
         ...application(env),
         resolve: (tenant, persona, projectId) =>
-          resolveChain(registry(env, tenant), persona, defaultProfile(env), complete, () =>
+          resolveChain(registry(env, tenant, projectId), persona, defaultProfile(env), complete, () =>
             projectProfile(env, tenant, projectId),
           ),
         upkeep: (tenant, persona) =>

@@ -6,9 +6,15 @@
  * MCPCON-2  If the server has lost a session, the client begins a new session and sends the request again: the server has not run it.
  * MCPCON-3  A call that gets no answer fails with an error that may be retried. The connection itself never repeats it.
  * MCPCON-4  Errors have no secret. The access token is a secret, too.
+ * MCPCON-6  The facts of sessions have a limit of memory. A session beyond it begins again.
  * MCPCON-5  Tokens have the configured scope only, whatever scope the server asks for.
  */
-import type { Client, ClientCredentialsProvider, PriorDiscovery } from "@modelcontextprotocol/client";
+import type {
+  Client,
+  ClientCredentialsProvider,
+  DiscoverResult,
+  PriorDiscovery,
+} from "@modelcontextprotocol/client";
 import { ToolError } from "../library/tools/tool-error.ts";
 import type { Clock } from "../ports/clock.ts";
 import { sleepWith } from "../ports/deadline.ts";
@@ -49,6 +55,9 @@ interface Work<Value> {
 }
 
 const MAX_MESSAGE = 2_000;
+/** Sessions that an isolate keeps, and characters of one as JSON. */
+const MAX_SESSIONS = 500;
+const MAX_SESSION = 8_000;
 /** Codes of JSON-RPC. */
 const [METHOD_NOT_FOUND, INVALID_PARAMS] = [-32_601, -32_602];
 
@@ -83,7 +92,11 @@ export class McpConnections {
     const { Client, StreamableHTTPClientTransport, ...errors } = await sdk();
     const url = new URL(server.url);
     const { headers } = credentials;
-    const requests = mcpRequests(url, { headers, issuer: server.oauth?.issuer, maxBytes });
+    const requests = mcpRequests(url, {
+      ...{ headers, issuer: server.oauth?.issuer, maxBytes },
+      // The SDK would send a request again until the time limit.
+      onEnd: () => void client.close(),
+    });
     const { sessionId, protocolVersion, prior } = session ?? {};
     const authProvider = this.#provider(id, server, credentials, errors);
     const transport = new StreamableHTTPClientTransport(url, {
@@ -107,8 +120,8 @@ export class McpConnections {
       const value = await run(client);
       const discover = client.getDiscoverResult();
       const version = client.getNegotiatedProtocolVersion() ?? protocolVersion;
-      this.#sessions.set(key, {
-        prior: discover === undefined ? { kind: "legacy" } : { kind: "modern", discover },
+      this.#keep(key, {
+        prior: discover === undefined ? { kind: "legacy" } : { kind: "modern", discover: short(discover) },
         ...(transport.sessionId !== undefined && { sessionId: transport.sessionId }),
         ...(version !== undefined && { protocolVersion: version }),
       });
@@ -126,6 +139,15 @@ export class McpConnections {
       await requests.sent();
       await client.close();
     }
+  }
+
+  /** Keeps the facts of a session, as far as there is room (MCPCON-6). */
+  #keep(key: string, session: Session): void {
+    this.#sessions.delete(key);
+    if (JSON.stringify(session).length > MAX_SESSION) return;
+    this.#sessions.set(key, session);
+    const [oldest] = this.#sessions.keys();
+    if (this.#sessions.size > MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
   }
 
   /** Returns the provider of tokens, which keeps a token until it expires. */
@@ -149,6 +171,11 @@ export class McpConnections {
     this.#tokens.set(id, { secret: clientSecret, provider });
     return provider;
   }
+}
+
+/** Returns the facts of a server without its instructions, which nothing reads. */
+function short({ instructions: _, ...discover }: DiscoverResult): DiscoverResult {
+  return discover;
 }
 
 /** The server does not know the session. */

@@ -14,6 +14,7 @@
 import { z } from "zod";
 import { strictest } from "../library/definitions/effects.ts";
 import { inputSchemaIssues } from "../library/definitions/input-schema.ts";
+import { modelName } from "../library/definitions/mcp-reference.ts";
 import type { ToolEffect } from "../protocol/definition-parts.ts";
 import { DEFINITION_ID } from "../shared/identifiers.ts";
 import {
@@ -73,11 +74,6 @@ export type ListedTool = { id: string; name: string } & (
   | { descriptor: McpDescriptor; hash: string; problem?: undefined }
   | { problem: string }
 );
-
-/** Returns the name of a tool for the model (MCPTOOL-1). */
-export function modelName(server: string, id: string): string {
-  return `mcp__${server}__${id}`;
-}
 
 /** Returns the id of a tool: its name, as far as providers accept it (MCPTOOL-1). */
 export function toolId(server: string, name: string): string {

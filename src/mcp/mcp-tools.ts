@@ -9,7 +9,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import type { D1McpLists } from "../d1/mcp-lists.ts";
-import { type McpReference, mcpLibrary } from "../library/definitions/mcp-reference.ts";
+import { type McpReference, mcpLibrary, modelName } from "../library/definitions/mcp-reference.ts";
 import type { McpSource, NamedMcpTools } from "../library/registry/mcp-source.ts";
 import { isPrivateHost } from "../library/tasks/host-rules.ts";
 import type { ToolContext } from "../library/tools/tool.ts";
@@ -31,7 +31,7 @@ import type { Principal } from "../shared/principal.ts";
 import { withoutValues } from "../shared/redact.ts";
 import { toIso } from "../shared/time.ts";
 import type { McpConnections } from "./connections.ts";
-import { effectOf, modelName, readTools } from "./descriptor.ts";
+import { effectOf, readTools } from "./descriptor.ts";
 import { consented, type Described, type McpList, type McpPin, merged, pinProblem, stateOf } from "./pins.ts";
 import { resultOf } from "./results.ts";
 import { credentialsOf, type McpServerOptions, type McpServers } from "./servers.ts";
@@ -81,11 +81,11 @@ interface Known {
 export class McpTools {
   constructor(private readonly ports: McpPorts) {}
 
-  /** Returns the servers of a tenant for its registry. */
-  source(tenant: string): McpSource {
+  /** Returns the servers of a tenant for its registry, and for a project if the registry resolves for one. */
+  source(tenant: string, projectId?: string): McpSource {
     return {
       check: (reference) => this.#check(reference),
-      resolve: (reference) => this.#resolve(tenant, reference),
+      resolve: (reference) => this.#resolve(tenant, reference, projectId),
     };
   }
 
@@ -98,10 +98,13 @@ export class McpTools {
     );
   }
 
-  async #resolve(tenant: string, reference: McpReference): Promise<NamedMcpTools> {
+  async #resolve(tenant: string, reference: McpReference, projectId?: string): Promise<NamedMcpTools> {
     this.#check(reference);
     const { server: id, tool } = reference;
     const server = this.#server(id);
+    // Descriptions are texts of the server, so a server that is not allowed does not get them into a prompt.
+    const refusal = projectId === undefined ? undefined : await this.#refusal({ tenant, projectId }, id);
+    if (refusal !== undefined) return { tools: [], withheld: { [modelName(id, tool)]: refusal } };
     const { list, reason: unlisted = "" } = await this.#list(tenant, id);
     const isAll = tool === "*";
     const wanted = Object.entries(list?.tools ?? {}).filter(([key, pin]) =>
@@ -129,13 +132,10 @@ export class McpTools {
     id: string,
     { signal, progress }: Pick<ToolContext, "signal" | "progress">,
   ): Promise<Json> {
-    const { tenant, projectId } = context;
+    const { tenant } = context;
     const server = this.#server(id);
-    if (!mayUseMcpServer((await this.ports.settings?.(context)) ?? {}, id))
-      throw new ToolError(
-        `The project "${projectId}" does not allow the MCP server "${id}". Work without its tools, or add it to \`allowedMcpServers\` of the project.`,
-        { code: "PERMISSION_DENIED", rule: "project" },
-      );
+    const refusal = await this.#refusal(context, id);
+    if (refusal !== undefined) throw new ToolError(refusal, { code: "PERMISSION_DENIED", rule: "project" });
     const { list } = await this.#list(tenant, id);
     const pin = list !== null && Object.hasOwn(list.tools, key) ? list.tools[key] : undefined;
     if (pin === undefined || !isAllowed(server, key, pin))
@@ -200,6 +200,15 @@ export class McpTools {
     return this.#view(id, { list });
   }
 
+  /** Returns the reason why a project may not use a server (SETTING-5). */
+  async #refusal(
+    project: Pick<CallContext, "tenant" | "projectId">,
+    id: string,
+  ): Promise<string | undefined> {
+    if (mayUseMcpServer((await this.ports.settings?.(project)) ?? {}, id)) return undefined;
+    return `The project "${project.projectId}" does not allow the MCP server "${id}". Work without its tools, or add it to \`allowedMcpServers\` of the project.`;
+  }
+
   #server(id: string): McpServerOptions {
     const { servers } = this.ports;
     const server = servers.get(id);
@@ -224,8 +233,9 @@ export class McpTools {
     } catch (error) {
       const problem = errorText(error);
       console.warn(`The tools of the MCP server "${id}" cannot be listed: ${problem}`);
-      // Errors of the configuration quote no server, and have asked none.
-      if (error instanceof DramatisError) return { list, problem, reason: problem };
+      // Errors of the configuration quote no server, and have asked none. A list that is too large has asked the server.
+      if (error instanceof DramatisError && error.code !== "TOO_LARGE")
+        return { list, problem, reason: problem };
       pauses.set(key, clock.now() + PAUSE_MS);
       return { list, problem, reason };
     }

@@ -5,10 +5,13 @@
  *           names. A refusal has the rule `network`.
  * MCPREQ-2  The configured headers go only to the server.
  * MCPREQ-3  The responses of a connection have at most `maxBytes` together.
+ * MCPREQ-5  A connection sends at most `MAX_REQUESTS` requests, however often the server ends a stream or asks back.
  * MCPREQ-4  The notice that a call was cancelled is sent even though the call has ended.
  */
 import type { FetchLike } from "@modelcontextprotocol/client";
 import { ToolError } from "../library/tools/tool-error.ts";
+
+const MAX_REQUESTS = 100;
 
 export interface Requests {
   fetch: FetchLike;
@@ -25,11 +28,19 @@ export function mcpRequests(
     headers,
     issuer,
     maxBytes,
-  }: { headers: Readonly<Record<string, string>>; issuer: string | undefined; maxBytes: number },
+    onEnd,
+  }: {
+    headers: Readonly<Record<string, string>>;
+    issuer: string | undefined;
+    maxBytes: number;
+    /** There have been too many requests. */
+    onEnd(): void;
+  },
 ): Requests {
   const origins = new Set([server.origin, ...(issuer === undefined ? [] : [new URL(issuer).origin])]);
   const notices: Promise<unknown>[] = [];
   let bytes = 0;
+  let count = 0;
   let problem: ToolError | undefined;
   const fail = (error: ToolError) => {
     problem = error;
@@ -45,6 +56,13 @@ export function mcpRequests(
             { code: "PERMISSION_DENIED", rule: "network" },
           ),
         );
+      count += 1;
+      if (count > MAX_REQUESTS) {
+        onEnd();
+        throw fail(
+          new ToolError(`The server causes more than ${MAX_REQUESTS} requests. The call has ended.`),
+        );
+      }
       const isServer = url.origin === server.origin;
       const own = new Headers(init.headers);
       // A stream without a request would only bring notices, and hold the connection.

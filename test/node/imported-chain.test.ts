@@ -186,6 +186,29 @@ test.each(PERSONAS)("BACKUP-14 the versions of %s stay unchanged", async (person
   expect(JSON.parse(JSON.stringify(await importedChain(ports, chain, PATH)))).toEqual(chain);
 });
 
+test("BACKUP-7 a tool of an MCP server has the name that policies know", async () => {
+  const chain = await chainOf("lib/plain");
+  const named = (name: string) => {
+    const definition = {
+      name,
+      description: "Reads.",
+      inputSchema: { type: "object" },
+      effect: "once",
+      timeoutMs: 1_000,
+    };
+    return {
+      ...chain,
+      tools: [{ library: "mcp:desk", id: "read", version: 1, hash: "0".repeat(64), definition }],
+    };
+  };
+  const imported = await importedChain(ports, named("mcp__desk__read"), PATH);
+  expect(imported.tools).toMatchObject([{ id: "read" }]);
+  await expect(importedChain(ports, named("harmless"), PATH)).rejects.toMatchObject({
+    code: "INVALID_INPUT",
+    message: expect.stringContaining("mcp__desk__read"),
+  });
+});
+
 /** The versions that every release has stored, by the file of its recording. */
 function releasedChains(): [file: string, chain: Json][] {
   const cwd = join(import.meta.dirname, "../fixtures/releases");
@@ -271,7 +294,7 @@ describe("BACKUP-14 versions that no author could have posted are refused with t
     ["two tools of one name", (chain) => chain.tools.push(chain.tools[0]), ""],
     [
       "too many tools",
-      (chain) => (chain.tools = Array.from({ length: 200 }, () => chain.tools[0])),
+      (chain) => (chain.tools = Array.from({ length: 1_001 }, () => chain.tools[0])),
       "/tools",
     ],
     [

@@ -50,7 +50,7 @@ function handshake(body: string, response: ServerResponse): { id: number } | und
 }
 
 /** Calls a tool of a server. */
-function call(connections: McpConnections, use: Omit<McpUse, "tenant" | "id">) {
+function call(connections: McpConnections, use: Omit<McpUse, "tenant" | "id"> & { tenant?: string }) {
   return connections.with(
     { tenant: "test", id: "hostile", ...use },
     {
@@ -106,6 +106,58 @@ describe("I11 connections", () => {
       expect(resultOf(second, later.secrets)).toBe("Bearer [redacted]");
     }
     expect(asked.map((body) => new URLSearchParams(body).get("scope"))).toEqual(["books.read", null]);
+  });
+});
+
+describe("I11 MCPREQ-5 MCPCON-6 what a server costs", () => {
+  it("I11 MCPREQ-5 streams that end without an answer bring a limited number of requests", async () => {
+    let count = 0;
+    const url = await start(({ body }, response) => {
+      count += 1;
+      // A stream that is resumed has no body.
+      if (body !== "" && handshake(body, response) === undefined) return;
+      response
+        .writeHead(200, { "content-type": "text/event-stream" })
+        .end(`retry: 0\nid: ${count}\ndata: \n\n`);
+    });
+    const use = { server: { url }, credentials: { headers: {}, secrets: [] } };
+    await expect(call(new McpConnections(systemClock), use)).rejects.toThrow("more than 100 requests");
+    expect(count).toBeLessThanOrEqual(100);
+  });
+
+  it("I11 MCPCON-6 the facts of large sessions, and of the oldest ones, are not kept", async () => {
+    let discovered = 0;
+    const facts = {
+      ...{ supportedVersions: ["2026-07-28"], capabilities: { tools: {} } },
+      ...{ resultType: "complete", ttlMs: 0, cacheScope: "private" },
+    };
+    const more: Record<string, object> = {
+      "/large": { _meta: { more: "x".repeat(10_000) } },
+      "/long": { instructions: "x".repeat(10_000) },
+    };
+    const origin = await start(({ url, body }, response) => {
+      const { id, method } = JSON.parse(body);
+      if (method === "server/discover") discovered += 1;
+      const result = method === "server/discover" ? { ...facts, ...more[url] } : { ...facts, content: [] };
+      sendJson(response, { jsonrpc: "2.0", id, result });
+    });
+    const connections = new McpConnections(systemClock);
+    const use = (path: string, tenant: string) =>
+      call(connections, {
+        tenant,
+        server: { url: `${origin}${path}` },
+        credentials: { headers: {}, secrets: [] },
+      });
+    const discoveries = async (path: string, tenant: string) => {
+      const before = discovered;
+      await use(path, tenant);
+      return discovered - before;
+    };
+    expect([await discoveries("/large", "a"), await discoveries("/large", "a")]).toEqual([1, 1]);
+    expect([await discoveries("/long", "b"), await discoveries("/long", "b")]).toEqual([1, 0]);
+    for (let tenants = 0; tenants < 500; tenants += 50)
+      await Promise.all(Array.from({ length: 50 }, (_, index) => use("/", `${tenants + index}`)));
+    expect([await discoveries("/", "499"), await discoveries("/long", "b")]).toEqual([0, 1]);
   });
 });
 

@@ -285,10 +285,9 @@ test("I11 SETTING-5 a project calls only the servers that its settings allow, an
   const settings = (body: object) =>
     request("/api/projects/servers", { method: "PATCH", body: JSON.stringify(body) });
   expect((await post("/api/projects", { id: "servers" }, ADA)).status).toBe(201);
+  const agent = await agentWith(["mcp:desk/read"], { projectIds: ["servers"] });
+  const conversation = await createConversation(agent);
   expect((await settings({ allowedMcpServers: ["other"] })).status).toBe(200);
-  const conversation = await createConversation(
-    await agentWith(["mcp:desk/read"], { projectIds: ["servers"] }),
-  );
   const call = { call: "mcp__desk__read", input: { text: "a" } };
   const before = (await seen("desk", "tools/call")).length;
   const { results } = await play(conversation, call);
@@ -298,6 +297,10 @@ test("I11 SETTING-5 a project calls only the servers that its settings allow, an
   expect(await seen("desk", "tools/call")).toHaveLength(before);
   const denials = (await conversation.journal()).filter(({ type }) => type === "policy.denied");
   expect(denials).toMatchObject([{ data: { rule: "project" } }]);
+  // The text of the server is not in new conversations.
+  const next = await play(await createConversation(agent), call);
+  expect(next.results[0]?.error?.message).toContain("`allowedMcpServers`");
+  expect(JSON.stringify(next.requests)).not.toContain(READ.description);
   expect((await settings({ allowedMcpServers: ["desk"] })).status).toBe(200);
   expect((await play(conversation, call)).results).toMatchObject([{ success: true }]);
 });
@@ -505,6 +508,23 @@ describe("I11 crashes and copies", () => {
 });
 
 describe("I11 hostile servers", () => {
+  test("I11 MCP-21 a server whose list is too large for the database is not asked again at once", async () => {
+    await fresh("raw", { tools: [READ] });
+    const operator = { ...OPERATOR, tenant: "large" };
+    await serverView("raw", operator);
+    const descriptor = { ...READ, name: "old", description: "x".repeat(1_790_000), effect: "once" };
+    const tools = { old: { name: "old", version: 1, least: 1, accepted: { hash: "0", descriptor } } };
+    await env.DB.prepare("UPDATE mcp_servers SET body = ?1 WHERE tenant = 'large' AND server = 'raw'")
+      .bind(JSON.stringify({ listedAt: 0, tools }))
+      .run();
+    const many = Array.from({ length: 100 }, (_, index) => ({ ...READ, name: `tool-${index}` }));
+    await control("raw", { tools: many });
+    expect((await serverView("raw", operator)).problem).toContain("too large together");
+    const asked = (await seen("raw", "tools/list")).length;
+    expect((await serverView("raw", operator)).tools.map(({ id }) => id)).toEqual(["old"]);
+    expect(await seen("raw", "tools/list")).toHaveLength(asked);
+  });
+
   const RAW = { ...READ, description: "A tool." };
 
   test("I11 MCPCON-3 a once call that loses its answer is not repeated", async () => {

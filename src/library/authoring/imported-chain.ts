@@ -29,7 +29,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { strictest } from "../definitions/effects.ts";
-import { mcpServerOf } from "../definitions/mcp-reference.ts";
+import { mcpServerOf, modelName } from "../definitions/mcp-reference.ts";
 import { type DefinitionKey, formatReference, parseReference } from "../definitions/reference.ts";
 import { checkHookFit } from "../hooks/hook-fit.ts";
 import type { DeployedCode } from "../registry/deployed-code.ts";
@@ -114,8 +114,11 @@ class ImportCheck {
     const isRemote = agentTarget(definition.target) ?? workflowTarget(definition.target);
     const ofTarget = isRemote === undefined ? runs.effect : WORKFLOW_DEFAULTS.effect;
     // The tenant has accepted no description of the file, so the versions of the file mean nothing here.
-    const isForeign = mcpServerOf(library) !== undefined;
-    const known = isForeign ? "once" : (pinned?.effect ?? "pure");
+    const server = mcpServerOf(library);
+    // Policies decide by this name.
+    if (server !== undefined && definition.name !== modelName(server, id))
+      throw invalidAt(`${path}/definition/name`, `This tool must have the name "${modelName(server, id)}".`);
+    const known = server !== undefined ? "once" : (pinned?.effect ?? "pure");
     const effect = strictest(definition.effect, strictest(ofTarget, known));
     return {
       ...tool,

@@ -38,6 +38,11 @@ export function mcpReference(reference: DefinitionReference): McpReference | und
   return server === undefined || tool === undefined ? undefined : { server, tool };
 }
 
+/** Returns the name of a tool of a server for the model. */
+export function modelName(server: string, id: string): string {
+  return `mcp__${server}__${id}`;
+}
+
 /** Returns the library of the pinned tools of a server. */
 export function mcpLibrary(server: string): string {
   return `mcp:${server}`;
