@@ -6,6 +6,7 @@
  * MCPCON-2  If the server has lost a session, the client begins a new session and sends the request again: the server has not run it.
  * MCPCON-3  A call that gets no answer fails with an error that may be retried. The connection itself never repeats it.
  * MCPCON-4  Errors have no secret. The access token is a secret, too.
+ * MCPCON-7  Only the configured issuer gets the secret of a client.
  * MCPCON-6  The facts of sessions have a limit of memory. A session beyond it begins again.
  * MCPCON-5  Tokens have the configured scope only, whatever scope the server asks for.
  */

@@ -109,6 +109,41 @@ describe("I11 connections", () => {
   });
 });
 
+describe("I11 addresses", () => {
+  it("I11 MCPREQ-1 a redirect to another origin is not followed", async () => {
+    let reached = 0;
+    const other = await start((_, response) => {
+      reached += 1;
+      sendJson(response, {});
+    });
+    const url = await start((_, response) => response.writeHead(307, { location: other }).end());
+    const use = { server: { url }, credentials: { headers: { "x-key": "s3cret" }, secrets: ["s3cret"] } };
+    await expect(call(new McpConnections(systemClock), use)).rejects.toThrow('"hostile" answered with 307');
+    expect(reached).toBe(0);
+  });
+
+  it("I11 MCPCON-7 a server that says it is the issuer does not get the client's secret", async () => {
+    const secrets: unknown[] = [];
+    const server: string = await start(({ url, authorization }, response) => {
+      secrets.push(authorization);
+      if (url.includes("oauth-protected-resource"))
+        sendJson(response, { resource: `${server}/mcp`, authorization_servers: [server] });
+      else if (url.includes("well-known"))
+        sendJson(response, {
+          ...{ issuer: server, token_endpoint: `${server}/token`, authorization_endpoint: `${server}/a` },
+          response_types_supported: ["code"],
+        });
+      else sendJson(response, {}, 401);
+    });
+    const oauth = { issuer: "https://issuer.example.com", clientId: "test", clientSecret: { secret: "S" } };
+    const credentials = { headers: {}, clientSecret: "s3cret", secrets: ["s3cret"] };
+    const use = { server: { url: `${server}/mcp`, oauth }, credentials };
+    await expect(call(new McpConnections(systemClock), use)).rejects.toThrow();
+    expect(secrets.length).toBeGreaterThan(0);
+    expect(secrets.filter((secret) => secret !== undefined)).toEqual([]);
+  });
+});
+
 describe("I11 MCPREQ-5 MCPCON-6 what a server costs", () => {
   it("I11 MCPREQ-5 streams that end without an answer bring a limited number of requests", async () => {
     let count = 0;
@@ -169,6 +204,16 @@ describe("I11 descriptions", () => {
       { problem: expect.stringContaining("not valid") },
       { id: "a", hash: expect.any(String) },
     ]);
+  });
+
+  it("I11 MCPTOOL-3 a list that is too large keeps the tools that the application wants", async () => {
+    const inputSchema = { ...schema, description: "x".repeat(50_000) };
+    const tools = Array.from({ length: 20 }, (_, index) => ({ name: `tool-${index}`, inputSchema }));
+    const read = await readTools("desk", tools, ["tool-19"]);
+    const kept = read.filter(({ problem }) => problem === undefined).map(({ name }) => name);
+    expect(kept[0]).toBe("tool-19");
+    expect(kept).toHaveLength(15);
+    expect(read[19]?.problem).toContain("too large");
   });
 
   it("I11 MCPTOOL-4 an output schema is not kept", async () => {
