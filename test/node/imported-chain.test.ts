@@ -187,7 +187,7 @@ test.each(PERSONAS)("BACKUP-14 the versions of %s stay unchanged", async (person
 });
 
 test("BACKUP-7 a tool of an MCP server has the name that policies know", async () => {
-  const chain = await chainOf("lib/plain");
+  const chain: VersionChain = await chainOf("lib/plain");
   const named = (name: string) => {
     const definition = {
       name,
