@@ -72,12 +72,15 @@ export class WorkspaceBackup {
       const own = branch();
       if (store.record === undefined) store.create({ project, branch: own });
       const created = hasBranch && head !== null;
-      if (created && !(await git.createBranch(own, head)))
+      // The row comes first, so that a removal after a crash finds the branch.
+      store.putBranch({ repo, since: view.since, base, head, created: created ? 1 : 0 });
+      if (created && !(await git.createBranch(own, head))) {
+        store.forgetRepository(repo);
         throw new DramatisError(
           "CONFLICT",
           `The repository "${repo}" has a branch "${own}". Import under another id.`,
         );
-      store.putBranch({ repo, since: view.since, base, head, created: created ? 1 : 0 });
+      }
     }
     return lost;
   }
