@@ -16,6 +16,7 @@ import {
   ADA,
   checkInvariants,
   crash,
+  createAgent,
   createConversation,
   request,
   skipInvariants,
@@ -968,6 +969,41 @@ describe("the workspace of a run", () => {
     await expect.poll(() => tables(deleted)).toEqual([]);
     expect(await git.head(`dramatis/run-${deleted}`)).toBeNull();
     expect((await get(`/api/runs/${deleted}`, ADA)).body).toMatchObject({ status: "completed" });
+  });
+
+  test("DELETE-3 is deleted with the conversation whose hooks started the runs, also after another has not answered", async () => {
+    const { project } = await newProject();
+    const conversation = await createConversation(await createAgent("hookflows/assembly_works"));
+    skipInvariants(conversation);
+    const hooked = async () => {
+      const { turnId } = await conversation.play({ replies: [[{ text: "Yes." }]] });
+      await conversation.ended(turnId);
+      const runId = (await conversation.turn(turnId)).contextAssemblyRunId ?? "";
+      const stub = workspaceOfRun(runId) as unknown as WorkspaceApi;
+      unwrap(await stub.perform({ project }, write("a", "1\n", "op_1")));
+      return runId;
+    };
+    const silent = await hooked();
+    // The deletion takes the entries in several pieces.
+    for (let n = 0; n < 20; n++) {
+      const { turnId } = await conversation.play({ replies: [[{ text: "Yes." }]] });
+      await conversation.ended(turnId);
+    }
+    const other = await hooked();
+    const changed = (record: (before: object) => unknown) =>
+      runInDurableObject(workspaceOfRun(silent), (_, { storage }) => {
+        const before = storage.kv.get<object>("workspace") ?? {};
+        storage.kv.put("workspace", record(before));
+        return before;
+      });
+    const before = await changed((now) => ({ ...now, schema: 1_000 }));
+    expect((await request(conversation.path, { method: "DELETE" })).status).toBe(204);
+    await expect.poll(() => tables(other), { timeout: 10_000 }).toEqual([]);
+    expect(await tables(silent)).toHaveLength(1);
+    await changed(() => before);
+    await crash();
+    expect((await request(conversation.path)).status).toBe(404);
+    await expect.poll(() => tables(silent), { timeout: 10_000 }).toEqual([]);
   });
 
   test("WORKSPACE-9 is deleted by a request after the end of its run", async () => {

@@ -55,7 +55,7 @@ export class AgentRemoval extends ActorRemoval<AgentRemovalPorts & ActorRemovalP
   }
 
   /** Removes the agent from its conversations, and each conversation from the index. */
-  protected override async removeFirst({ tenant, id: agentId }: ActorTombstone): Promise<void> {
+  protected override async removeFirst({ tenant, id: agentId }: ActorTombstone): Promise<undefined> {
     const { store, conversation } = this.ports;
     const admin: Principal = { subject: "system", tenant, roles: ["admin"] };
     for (let ids = store.firstConversations(PAGE); ids.length > 0; ids = store.firstConversations(PAGE)) {

@@ -86,8 +86,8 @@ export abstract class ActorRemoval<Ports extends ActorRemovalPorts = ActorRemova
   /** The name of the first step. It is stored. */
   protected abstract readonly first: string;
 
-  /** The first step. It deletes other actors, or leaves them. */
-  protected abstract removeFirst(tombstone: ActorTombstone): Promise<void>;
+  /** The first step, or a piece of it from `from` on. It deletes other actors, or leaves them. Returns the start of the next piece. */
+  protected abstract removeFirst(tombstone: ActorTombstone, from?: number): Promise<number | undefined>;
 
   /** Buries the actor and arms the wake-up, in the current transaction. Call `run` after the commit, when the promise has resolved. */
   protected bury(owner: Omit<ActorTombstone, "deletedAt" | "left" | "places">): Promise<void> {
@@ -154,20 +154,27 @@ export abstract class ActorRemoval<Ports extends ActorRemovalPorts = ActorRemova
     ];
   }
 
-  async #runFirst(): Promise<undefined> {
+  async #runFirst(): Promise<number | undefined> {
     const tombstone = this.ports.tombstone();
-    if (tombstone !== undefined) await this.removeFirst(tombstone);
+    return (
+      tombstone && this.#next(this.first, await this.removeFirst(tombstone, tombstone.places?.[this.first]))
+    );
   }
 
   /** Empties a store, or a piece of it. Returns the milliseconds until the next piece. */
   async #emptied({ empty }: OwnedStore, name: string): Promise<number | undefined> {
-    const { kind, tombstone, bury, database } = this.ports;
+    const { kind, tombstone, database } = this.ports;
     const before = tombstone();
     if (before === undefined) return undefined;
     const { tenant, id, createdAt } = before;
     const vectors = before.vectors && retainedVectors(database, before.vectors);
     const owner = { kind, tenant, id, createdAt, ...defined({ vectors }) };
-    const next = await empty(owner, before.places?.[name]);
+    return this.#next(name, await empty(owner, before.places?.[name]));
+  }
+
+  /** Stores the start of the next piece of a step. Returns the milliseconds until that piece. */
+  #next(name: string, next: unknown): number | undefined {
+    const { tombstone, bury } = this.ports;
     const now = tombstone();
     if (typeof next !== "number" || now === undefined) return undefined;
     bury({ ...now, places: { ...now.places, [name]: next } });

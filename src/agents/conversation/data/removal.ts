@@ -7,13 +7,16 @@
  *           read access.
  * DELETE-2  A deletion is durable when it is acknowledged, also during outages of other services. Afterwards reads, messages, results and
  *           connections get `NOT_FOUND`, and open connections and streams are closed. Its id is never reused.
- * DELETE-3  The conversations that its calls of agents opened are deleted with it. So are the workspaces of the runs that its calls started.
+ * DELETE-3  The conversations that its calls of agents opened are deleted with it. So are the workspaces of the runs that its calls and its
+ *           hooks started.
  * DELETE-4  A deleted agent leaves its conversations. A conversation without another agent fails (LIFE-5), and stays readable.
  */
 import { calledConversationId, calledRunId, operationId } from "../../../protocol/ids.ts";
+import type { EntryType } from "../../../protocol/journal.ts";
 import { MEMORY_SOURCES_ERASED } from "../../../protocol/memory.ts";
 import { workspaceOf } from "../../../protocol/workspace.ts";
-import { unwrap } from "../../../shared/errors.ts";
+import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { isJsonObject } from "../../../shared/json.ts";
 import { type Jurisdiction, jurisdictionOf } from "../../../shared/location.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
@@ -25,7 +28,9 @@ import {
 import { removeWorkspace } from "../../base/removal/removed-workspace.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext } from "../context.ts";
+import type { JournalRow } from "../core/journal-entry.ts";
 import type { ConversationState } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
 import { checkKeeper } from "../inbound/access.ts";
 import type { Subscribers } from "../inbound/subscribers.ts";
 import type { ConversationRuntime } from "../runtime.ts";
@@ -38,8 +43,18 @@ interface RemovalContext
   subscribers: Pick<Subscribers, "end">;
 }
 
-/** Rows of one read of the journal. */
+/** Rows of the journal in one piece. */
 const SLICE = 64;
+/** The place of the first slice with failures. */
+const FAILED = "failed calls";
+/** The entries of calls and hooks that can begin a conversation or a run. */
+const STARTS: ReadonlySet<EntryType> = new Set([
+  ...(["agent_call.started", "workflow_run.started"] as const),
+  ...(["context_assembly.started", "memory_extraction.started"] as const),
+]);
+
+/** What a call or a hook has begun. */
+type Began = { conversationId: string } | { runId: string };
 
 export class ConversationRemoval extends ActorRemoval<RemovalContext & ActorRemovalPorts> {
   protected override readonly first = "calls";
@@ -109,44 +124,76 @@ export class ConversationRemoval extends ActorRemoval<RemovalContext & ActorRemo
     );
   }
 
-  /** Deletes the conversations and the workspaces of runs that calls began (DELETE-3). */
-  protected override async removeFirst({ tenant, id }: ActorTombstone): Promise<void> {
-    const admin: Principal = { subject: "system", tenant, roles: ["admin"] };
-    for (const began of this.#began(jurisdictionOf(id))) {
-      if ("runId" in began) {
-        const workspace = await this.ports.workspace?.(tenant, workspaceOf(began).id);
-        if (workspace !== undefined) await removeWorkspace(workspace);
-        continue;
-      }
-      const conversation = await this.ports.conversation(tenant, began.conversationId);
-      const removed = await conversation.remove(admin);
-      if (!removed.ok && removed.error.code !== "NOT_FOUND") unwrap(removed);
-    }
+  /**
+   * Deletes the conversations and the workspaces that calls and hooks began (DELETE-3), in one slice of the journal. Returns the next entry. Slices
+   * with failures are repeated after the others.
+   */
+  protected override async removeFirst(
+    { tenant, id }: ActorTombstone,
+    from = this.ports.runtime.store.inherited.seq + 1,
+  ): Promise<number | undefined> {
+    const rows = this.ports.runtime.store.journal.forward(from, SLICE);
+    const last = rows.at(-1);
+    if (last === undefined || last.seq + last.entries.length <= from) return this.#again();
+    const began = [...this.#began(rows, jurisdictionOf(id))];
+    const results = await Promise.allSettled(began.map((one) => this.#removeBegun(tenant, one)));
+    const failed = results.filter((one) => one.status === "rejected");
+    for (const { reason } of failed.slice(0, 1)) console.error("The deletion of an actor failed:", reason);
+    const { [FAILED]: first = from, ...places } = this.ports.tombstone()?.places ?? {};
+    if (failed.length > 0) this.#putPlaces({ ...places, [FAILED]: first });
+    return last.seq + last.entries.length;
   }
 
-  /** Yields the conversations and the runs that calls have begun, by the entries of the journal. */
-  *#began(own: Jurisdiction | undefined): Generator<{ conversationId: string } | { runId: string }> {
+  /** Lets the step begin anew at the first slice with failures. Throws in this case. */
+  #again(): undefined {
+    const { [FAILED]: failed, ...places } = this.ports.tombstone()?.places ?? {};
+    if (failed === undefined) return;
+    this.#putPlaces({ ...places, [this.first]: failed });
+    throw new DramatisError("UNAVAILABLE", "Conversations or workspaces have not answered.", {
+      retriable: true,
+    });
+  }
+
+  #putPlaces(places: ActorTombstone["places"] & object): void {
+    const tombstone = this.ports.tombstone();
+    if (tombstone !== undefined) this.ports.bury({ ...tombstone, places });
+  }
+
+  async #removeBegun(tenant: string, began: Began): Promise<void> {
+    if ("runId" in began) {
+      const workspace = await this.ports.workspace?.(tenant, workspaceOf(began).id);
+      if (workspace !== undefined) await removeWorkspace(workspace);
+      return;
+    }
+    const conversation = await this.ports.conversation(tenant, began.conversationId);
+    const removed = await conversation.remove({ subject: "system", tenant, roles: ["admin"] });
+    if (!removed.ok && removed.error.code !== "NOT_FOUND") unwrap(removed);
+  }
+
+  /** Yields the conversations and the runs that calls and hooks have begun, by the entries of the journal. */
+  *#began(rows: readonly JournalRow[], own: Jurisdiction | undefined): Generator<Began> {
     const { store } = this.ports.runtime;
-    for (let next = store.inherited.seq + 1; ; ) {
-      const rows = store.journal.forward(next, SLICE);
-      const last = rows.at(-1);
-      if (last === undefined || last.seq + last.entries.length <= next) return;
-      const called = rows.flatMap(({ entries }) =>
-        entries.filter(({ type }) => type === "agent_call.started" || type === "workflow_run.started"),
-      );
-      for (const { turn: n = 0, item = 0 } of called) {
-        const turn = store.turn(n);
-        const operation = turn?.operations.find((one) => one.item === item);
-        if (turn === null || operation === undefined) continue;
-        const { agent, target } = operation;
-        const id = operationId(turn, item);
-        for (let attempt = 1; attempt <= operation.attempt; attempt++) {
-          if (target === "workflow") yield { runId: calledRunId(id, attempt, own) };
-          else if (agent !== undefined)
-            yield { conversationId: calledConversationId(id, attempt, agent.jurisdiction) };
-        }
+    for (const { type, turn: n = 0, item = 0, data } of rows.flatMap(({ entries }) => entries)) {
+      if (!STARTS.has(type)) continue;
+      const turn = store.turn(n);
+      if (turn === null) continue;
+      const id = operationId(turn, item);
+      const operation = turn.operations.find((one) => one.item === item);
+      const { agent, target, attempt = attemptsOfHook(turn, item) } = operation ?? {};
+      // Hooks that are workflows name their run.
+      const isRun = target === "workflow" || (isJsonObject(data) && "runId" in data);
+      for (let one = 1; one <= attempt; one++) {
+        if (isRun) yield { runId: calledRunId(id, one, own) };
+        else if (agent !== undefined)
+          yield { conversationId: calledConversationId(id, one, agent.jurisdiction) };
       }
-      next = last.seq + last.entries.length;
     }
   }
+}
+
+/** Returns the number of attempts of a turn's hook. */
+function attemptsOfHook({ hooks = {} }: Turn, item: number): number {
+  const { assembly, attempt, earlier = [], extraction, extractionAttempt } = hooks;
+  const all = [...earlier, [assembly, attempt] as const, [extraction, extractionAttempt] as const];
+  return all.find(([one]) => one === item)?.[1] ?? 1;
 }
