@@ -13,12 +13,14 @@ export const containerResult = z.object({
   stdout: z.string(),
   stderr: z.string(),
   /** The path of each deleted file, and the path, the mode and the bytes of each changed file. */
-  changes: z.array(
-    z.union([
-      z.tuple([z.string()]),
-      z.tuple([z.string(), z.enum(["100644", "100755", "120000"]), z.int().min(0)]),
-    ]),
-  ),
+  changes: z
+    .array(
+      z.union([
+        z.tuple([z.string()]),
+        z.tuple([z.string(), z.enum(["100644", "100755", "120000"]), z.int().min(0)]),
+      ]),
+    )
+    .max(20_000),
   /** The command did not end within its time. */
   isLate: z.literal(true).optional(),
   /** An output stream was longer. */

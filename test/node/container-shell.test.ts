@@ -22,6 +22,7 @@ shellContract(
 );
 
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+const RESULT = { exitCode: 0, stdout: "", stderr: "", changes: [] };
 const workspace = { tenant: "local", id: "conv:one" };
 
 /** A tree of new files, and a function that runs commands over the tree. */
@@ -72,6 +73,33 @@ describe("a machine of a workspace", () => {
     expect(tree.status()).toEqual([]);
   });
 
+  test("a process that keeps the output open delays neither the command nor the next one", async () => {
+    const { run } = machine({});
+    const { stdout } = await run("setsid sleep 30 & sleep 0.1; echo $!");
+    expect((await run("echo next")).stdout).toBe("next\n");
+    process.kill(Number(stdout), "SIGKILL");
+  });
+
+  test("a repository that a command makes at the root ends with the next command", async () => {
+    const { tree, run } = machine({ "a.txt": "a" });
+    expect((await run("git init --quiet; git add a.txt; git status --short")).stdout).toBe("A  a.txt\n");
+    expect((await run("ls -A")).stdout).toBe("a.txt\n");
+    expect(tree.status().map(({ path }) => path)).toEqual(["a.txt"]);
+  });
+
+  test("CONTAINER-1 a machine whose state a command has damaged is UNAVAILABLE, and ends", async () => {
+    const own = await ShellContainerProcess.start();
+    const { run } = machine(
+      { "a.txt": "a" },
+      shellOf(() => own),
+    );
+    await run("ls");
+    await expect(run("rm -rf $HOME/../git")).rejects.toMatchObject({ code: expect.any(String) });
+    await expect(run("ls")).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
+    await own.ended;
+    await own.stop();
+  });
+
   test("contents are as they are, with any attributes and in any folder", async () => {
     const { tree, run } = machine({
       ".gitattributes": "* text=auto eol=crlf ident\n",
@@ -98,6 +126,18 @@ describe("a machine of a workspace", () => {
     ["an error", async () => new Response("There is no Container instance available.", { status: 503 })],
     ["another program's answer", async () => new Response("<html>")],
     ["another form", async () => new Response('{"exitCode": "0"}\n')],
+    [
+      "sizes of other contents",
+      async () => new Response(`${JSON.stringify({ ...RESULT, changes: [["b", "100644", 9]] })}\nabc`),
+    ],
+    [
+      "too many changes",
+      async () => new Response(`${JSON.stringify({ ...RESULT, changes: Array(20_001).fill(["b"]) })}\n`),
+    ],
+    [
+      "a result that is too long",
+      async () => new Response(`${JSON.stringify({ ...RESULT, stdout: "x".repeat(7_000_000) })}\n`),
+    ],
     ["an endless lack", async () => Response.json({ missing: [] }, { status: 409 })],
   ])("%s is UNAVAILABLE, and changes nothing", async (_, answer) => {
     const shell = containerShell(() => ({ fetch: answer, destroy: async () => undefined }));

@@ -22,6 +22,11 @@ export class ShellContainerProcess {
     this.#process = process;
   }
 
+  /** Resolves when the server has ended. */
+  get ended(): Promise<unknown> {
+    return this.#process.exitCode === null ? once(this.#process, "exit") : Promise.resolve();
+  }
+
   /** The folder of the files of the workspace. */
   get root(): string {
     return join(this.folder, "workspace");

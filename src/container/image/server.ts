@@ -11,7 +11,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
@@ -23,7 +23,13 @@ type Mode = "100644" | "100755" | "120000";
 
 const { PORT = "8080", WORKSPACE = "/workspace", STATE = "/home/node/.dramatis" } = process.env;
 /** Bytes of each output stream that are kept. */
-const MAX_OUTPUT_BYTES = 1_500_000;
+const MAX_OUTPUT_BYTES = 300_000;
+/** Changed files. */
+const MAX_CHANGES = 20_000;
+/** Time that the output of a command stays open after its end, in milliseconds: a process that it left may hold the output. */
+const OUTPUT_GRACE_MS = 500;
+/** Time of one call of Git, in milliseconds. */
+const GIT_MS = 60_000;
 /** Bytes of all changed files. An actor keeps at most 32 MiB. */
 const MAX_CHANGED_BYTES = 34 * 1024 * 1024;
 
@@ -64,7 +70,10 @@ async function git(
   { input = "", env = {} }: { input?: string; env?: Record<string, string> } = {},
 ): Promise<Buffer> {
   const options = GIT_CONFIG.flatMap((each) => ["-c", each]);
-  const child = spawn("git", [...options, ...args], { cwd: WORKSPACE, env: { ...GIT_ENV, ...env } });
+  const child = spawn("git", [...options, ...args], {
+    ...{ cwd: WORKSPACE, env: { ...GIT_ENV, ...env } },
+    ...{ timeout: GIT_MS, killSignal: "SIGKILL" },
+  });
   const [output, errors] = [
     outputOf(child.stdout, MAX_CHANGED_BYTES),
     outputOf(child.stderr, MAX_OUTPUT_BYTES),
@@ -143,6 +152,8 @@ function storeBlobs(body: Buffer): void {
 async function checkOut(files: ContainerRequest["files"]): Promise<string> {
   const missing = [...new Set(files.map(([, oid]) => oid))].filter((oid) => !existsSync(placeOf(oid)));
   if (missing.length > 0) throw new Refusal(409, { missing });
+  // A command may have begun a repository of its own, which Git would not see as files.
+  rmSync(join(WORKSPACE, ".git"), { recursive: true, force: true });
   const env = { GIT_INDEX_FILE: join(GIT_DIR, "next-index") };
   await git(["read-tree", "--empty"], { env });
   const input = files.map(([mode, oid, path]) => `${mode} ${oid}\t${path}\0`).join("");
@@ -164,6 +175,10 @@ async function changesSince(tree: string): Promise<{ changes: Changes; contents:
     const [, mode = "", , oid = ""] = (fields[2 * index] ?? "").split(" ");
     return { path: fields[2 * index + 1] ?? "", mode, oid };
   });
+  if (changed.length > MAX_CHANGES)
+    throw new Refusal(413, {
+      message: `The command changed ${changed.length} files. The limit is ${MAX_CHANGES}.`,
+    });
   const nested = changed.find(({ mode }) => mode === "160000");
   if (nested !== undefined)
     throw new Refusal(422, {
@@ -193,7 +208,12 @@ function killGroup({ pid }: ChildProcess): void {
 }
 
 async function exec({ files, command, timeoutMs }: ContainerRequest, isGone: AbortSignal): Promise<Buffer[]> {
-  const tree = await checkOut(files);
+  const tree = await checkOut(files).catch((error: unknown) => {
+    if (error instanceof Refusal && error.status === 409) throw error;
+    // An earlier command has damaged the files of this server. A new container has none of them.
+    setTimeout(() => process.exit(1), 100);
+    throw new Refusal(503, { message: error instanceof Error ? error.message : String(error) });
+  });
   isGone.throwIfAborted();
   const child = spawn("bash", ["-c", command], {
     ...{ cwd: WORKSPACE, env: COMMAND_ENV, detached: true },
@@ -216,7 +236,11 @@ async function exec({ files, command, timeoutMs }: ContainerRequest, isGone: Abo
     // Processes that the command left would change the files of later commands.
     killGroup(child);
   });
-  const [stdout, stderr] = await Promise.all(streams);
+  const grace = setTimeout(() => {
+    for (const stream of [child.stdout, child.stderr]) stream.push(null);
+  }, OUTPUT_GRACE_MS);
+  const [stdout, stderr] = await Promise.all(streams).finally(() => clearTimeout(grace));
+  for (const stream of [child.stdout, child.stderr]) stream.destroy();
   isGone.throwIfAborted();
   const { changes, contents } = isLate ? { changes: [], contents: [] } : await changesSince(tree);
   const result: ContainerResult = {

@@ -25,6 +25,10 @@ export interface ShellContainerStub {
 const BATCH_BYTES = 8 * 1024 * 1024;
 /** Bytes of an answer. The server in the container sends at most 34 MiB of files. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024;
+/** Bytes of the first line of an answer, which is parsed. */
+const MAX_RESULT_BYTES = 6 * 1024 * 1024;
+/** Time that a container has beyond the time of the command: to start, to receive the files, and to compare them. Milliseconds. */
+const MARGIN_MS = 120_000;
 /** Attempts to send the missing contents. A container may restart in between. */
 const ATTEMPTS = 3;
 const LINE_FEED = 10;
@@ -39,8 +43,10 @@ export function containerShell(
   return {
     async exec(tree, command, { workspace, timeoutMs, signal }) {
       const container = containerOf(workspace);
+      const deadline = AbortSignal.timeout(timeoutMs + MARGIN_MS);
+      const stop = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
       const post = async (path: string, body: string | Uint8Array) => {
-        const init = { method: "POST", body, ...(signal === undefined ? {} : { signal }) };
+        const init = { method: "POST", body, signal: stop };
         const response = await container.fetch(`http://container${path}`, init);
         return { status: response.status, bytes: await bytesOf(response) };
       };
@@ -55,14 +61,20 @@ export function containerShell(
         }
         return accepted(answer);
       };
-      const bytes = await run().catch((error: unknown) => {
+      const bytes = await run().catch(async (error: unknown) => {
         if (signal?.aborted) throw cancelled();
+        // A container that hangs would hold up the next commands, too.
+        if (deadline.aborted) await container.destroy();
         if (error instanceof DramatisError) throw error;
         throw unavailable(error instanceof Error ? error.message : String(error));
       });
       const end = bytes.indexOf(LINE_FEED);
-      const result = containerResult.safeParse(parsed(bytes.subarray(0, end)));
-      if (!result.success) throw unavailable("It gave an answer in an unknown form.");
+      const result = containerResult.safeParse(
+        end > MAX_RESULT_BYTES ? undefined : parsed(bytes.subarray(0, end)),
+      );
+      const sizes = result.data?.changes.map(([, , size = 0]) => size) ?? [];
+      if (!result.success || sizes.reduce((sum, size) => sum + size, end + 1) !== bytes.byteLength)
+        throw unavailable("It gave an answer in an unknown form.");
       if (result.data.isLate) return late(result.data, timeoutMs);
       const next = await changedTree(tree, result.data, bytes.subarray(end + 1));
       if (signal?.aborted) throw cancelled();
