@@ -43,7 +43,7 @@ const WORKSPACE = "agents/workspace";
 
 /** The folders of the library, from the bottom to the top. Each imports the folders before it. */
 export const LIBRARY = [
-  ...["definitions", "hooks", "tools", "memory", "tasks", "workflows", "personas"],
+  ...["definitions", "hooks", "tools", "skills", "memory", "tasks", "workflows", "personas"],
   ...["define", "built-in", "agents", "strategies", "registry", "authoring"],
 ];
 

@@ -34,6 +34,7 @@ export const SECTIONS: readonly Section[] = [
     title: "Guides",
     pages: [
       doc("tools", "Write tools"),
+      doc("skills", "Give agents skills"),
       doc("agents", "Let agents call agents"),
       doc("company", "Several agents in a conversation"),
       doc("memory", "Let agents remember"),

@@ -37,6 +37,7 @@ export {
   type Workflow,
   type WorkflowOptions,
 } from "./library/define/define-workflow.ts";
+export { defineSkill } from "./library/skills/skill.ts";
 export type {
   CodeAction,
   DefinedPersona,
@@ -57,7 +58,7 @@ export type { DramatisEnv, DramatisOptions } from "./options.ts";
 export type { Gate, GateContext, Verdict } from "./policy/gate.ts";
 export type { PolicyRule } from "./policy/policy.ts";
 export type { ApprovalNeed, ApprovalRule } from "./protocol/approval-schema.ts";
-export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
+export type { Persona, PersonaSource, Skill, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { LocationPolicy } from "./protocol/location-policy.ts";
 export type {
   ActionDefinition,

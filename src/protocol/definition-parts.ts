@@ -33,3 +33,9 @@ export interface Pin {
  * conversation.
  */
 export type AgentMode = "delegate" | "loop_in";
+
+/** A skill: the files of a folder with a `SKILL.md`. */
+export interface Skill {
+  /** Texts by their paths from the folder, such as `SKILL.md` and `scripts/check.sh`. */
+  files: Record<string, string>;
+}

@@ -9,7 +9,7 @@ import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { ApprovalNeed } from "./approval-schema.ts";
 import type { Budget } from "./budget.ts";
-import type { AgentMode, Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
+import type { AgentMode, Pin, RetryPolicy, Skill, ToolEffect } from "./definition-parts.ts";
 import type { MemoryScope } from "./memory.ts";
 import type { RankingWeights } from "./memory-requests.ts";
 import type { HANDOFFS } from "./participants.ts";
@@ -17,7 +17,7 @@ import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { SubAgentTemplate } from "./sub-agent.ts";
 import type { PinnedTask } from "./task-definition.ts";
 
-export type { AgentMode, Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
+export type { AgentMode, Pin, RetryPolicy, Skill, ToolEffect } from "./definition-parts.ts";
 
 /** The definition of an agent: its identity, memory and tools. Holds no state. */
 export interface Persona {
@@ -68,6 +68,8 @@ export interface Persona {
     /** The artifacts of the project: all, or only artifacts of these types. */
     artifacts: true | string[];
   };
+  /** Instructions for certain tasks. The model sees their descriptions, and reads them with `read_skill`. */
+  skills?: Skill[];
   tools?: {
     /** References, also `mcp:server/tool` and `mcp:server/*`. */
     toolIds?: DefinitionReference[];

@@ -11,6 +11,7 @@ import type { Allowance } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import { isJsonWithin, type Json, type JsonObject } from "../shared/json.ts";
+import type { Skill } from "./definition-parts.ts";
 import type { PinnedTask } from "./task-definition.ts";
 import { type TaskSummary, taskSummarySchema } from "./task-summary.ts";
 import type { CalledMemory } from "./tool-memory.ts";
@@ -38,6 +39,8 @@ export interface ToolInvocation {
   context: CallContext;
   /** The projects of the agent. Absent if it has only the project of the context. */
   projectIds?: readonly string[];
+  /** Absent if the agent has no skills. */
+  skills?: readonly Skill[];
   /** Absent if the agent has no memory. */
   memory?: CalledMemory;
 }

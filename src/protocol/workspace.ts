@@ -8,6 +8,7 @@ import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext, WorkspaceLink } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
+import type { Skill } from "./definition-parts.ts";
 import type { WorkspaceDataApi } from "./saved-workspace.ts";
 import { time } from "./scalars.ts";
 
@@ -111,6 +112,8 @@ export interface WorkspaceCall {
   /** A repeated call with this key and the same input returns the first result. */
   key: string;
   author: CommitAuthor;
+  /** The skills of the calling agent. Absent without skills. */
+  skills?: readonly Skill[];
   /** The caller is a person who may read and commit sensitive files. */
   mayUseSensitive?: true;
   /** The result is for a person: lists and differences may be longer than for a model. */

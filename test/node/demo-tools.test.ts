@@ -27,6 +27,7 @@ function contextOf(operationId: string, state: ToolState, now = NOW): ToolContex
     }),
     workspace: { perform: noHandles },
     artifacts: { perform: noHandles },
+    skills: [],
     now: () => now,
     defer: noHandles,
     progress() {},

@@ -84,6 +84,7 @@ function noted() {
       memory,
       workspace: { perform: () => Promise.reject(new Error("Not asked.")) },
       artifacts: { perform: () => Promise.reject(new Error("Not asked.")) },
+      skills: [],
       state: { get: async () => null, put: async () => undefined, list: async () => [] },
       now: () => 0,
       defer: () => Promise.reject(new Error("Not asked.")),

@@ -38,10 +38,11 @@ async function newProject(more: Record<string, string> = {}) {
 }
 
 /** Creates an agent with the tools in a project, and a conversation of this agent. */
-async function developer(project: string): Promise<TestConversation> {
+async function developer(project: string, more: object = {}): Promise<TestConversation> {
   const persona = {
     identity: { systemPrompt: "You work on code.", modelProfileId: "test/scripted" },
     tools: { toolIds: [...TOOLS, "dramatis/shell_exec"] },
+    ...more,
   };
   const agent = await post("/api/agents", { persona, projectIds: [project] }, ADA);
   expect(agent.status, JSON.stringify(agent.body)).toBe(201);
@@ -97,6 +98,64 @@ async function filesAt(git: GitRepository, oid: string | null) {
 }
 
 afterAll(checkInvariants);
+
+describe("an agent with skills", () => {
+  const COUNT = {
+    files: {
+      "SKILL.md":
+        "---\nname: count-lines\ndescription: Counts the lines of code.\n---\nRun the script first.\n",
+      "scripts/count.sh":
+        "cat src/?* | wc -l | tr -d ' '\necho spoilt > /skills/count-lines/scripts/count.sh\n",
+      "references/units.md": "A line ends with a line feed.\n",
+    },
+  };
+
+  test("I14 SKILL-4 SKILL-5 the request has the description, a call reads the body, and a command runs a script", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project, { skills: [COUNT] });
+    const run = { call: "shell_exec", input: { command: "bash /skills/count-lines/scripts/count.sh" } };
+    const given = [
+      { call: "read_skill", input: { skill: "count-lines" } },
+      { call: "read_skill", input: { skill: "count-lines", path: "references/units.md" } },
+      { call: "read_skill", input: { skill: "count" } },
+      { call: "read_skill", input: { skill: "count-lines", path: "../SKILL.md" } },
+      ...[run, run, { call: "repo_diff", input: {} }],
+    ];
+    const { play, turnId } = await conversation.play({
+      replies: [...given.map((one) => [one]), [{ text: "Done." }]],
+    });
+    const turn = await conversation.ended(turnId);
+    const results = turn.moves.flatMap(({ toolResult }) =>
+      toolResult === undefined ? [] : [toolResult.result ?? toolResult.error],
+    );
+    expect(results).toEqual([
+      {
+        ...{ skill: "count-lines", content: "Run the script first." },
+        files: ["references/units.md", "scripts/count.sh"],
+      },
+      { skill: "count-lines", path: "references/units.md", content: "A line ends with a line feed.\n" },
+      expect.objectContaining({ code: "NOT_FOUND", message: expect.stringContaining("count-lines") }),
+      expect.objectContaining({ code: "NOT_FOUND", message: expect.stringContaining("scripts/count.sh") }),
+      { exitCode: 0, stdout: "1\n", stderr: "", changed: [] },
+      { exitCode: 0, stdout: "1\n", stderr: "", changed: [] },
+      { diff: "" },
+    ]);
+    const [first, second] = (await play.requests(2)).map(({ body }) => JSON.stringify(body));
+    expect(first).toContain("- count-lines: Counts the lines of code.");
+    expect(first).toContain("/skills/NAME");
+    expect(first).toContain("read_skill");
+    expect(first).not.toContain("Run the script first.");
+    expect(second).toContain("Run the script first.");
+  });
+
+  test("I14 SKILL-2 a persona with an invalid skill is refused, and says what to change", async () => {
+    const skills = [{ files: { "SKILL.md": "---\nname: Count Lines\ndescription: Counts.\n---\n" } }];
+    const persona = { identity: { systemPrompt: "You work.", modelProfileId: "test/scripted" }, skills };
+    const refused = await post("/api/agents", { persona }, ADA);
+    expect(refused).toMatchObject({ status: 422, body: { code: "INVALID_INPUT" } });
+    expect(JSON.stringify(refused.body)).toContain("/name: Must have small letters");
+  });
+});
 
 describe("an agent with the tools of repositories", () => {
   test("A63 A64 A67 reads, searches, edits, runs commands and commits on the branch of its conversation", async () => {

@@ -1,6 +1,7 @@
 /** Validates the calls of a batch. An invalid call gets its own error result and does not stop the others. */
 import { z } from "zod";
 import { toolLibrarySchema } from "../../library/definitions/mcp-reference.ts";
+import { sentSkillsSchema } from "../../library/skills/skill.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_TIMEOUT_MS } from "../../library/tools/tool-schema.ts";
 import { type ExecutorReport, MAX_OUTPUT_BYTES, type ToolInvocation } from "../../protocol/executor-api.ts";
@@ -70,6 +71,7 @@ const invocationSchema = z.object({
   inlineBytes: z.exactOptional(z.int().min(0).max(MAX_OUTPUT_BYTES)),
   context: contextSchema,
   projectIds: z.exactOptional(z.array(definitionIdSchema)),
+  skills: sentSkillsSchema.exactOptional(),
   memory: calledMemorySchema.exactOptional(),
 });
 

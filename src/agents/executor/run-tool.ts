@@ -119,6 +119,7 @@ export async function runTool(
         memory: memory(call, taint),
         workspace: ports.workspace?.(call, ended, taint) ?? NO_WORKSPACE,
         artifacts: ports.artifacts?.(call, taint) ?? NO_ARTIFACTS,
+        skills: call.skills ?? [],
         now: () => clock.now(),
         async defer(options = {}) {
           if (effect === "pure") throw new ToolError(NOT_DEFERRABLE);

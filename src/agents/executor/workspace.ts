@@ -12,7 +12,7 @@ import type { CallTaint } from "./memory.ts";
 /** Returns the workspace of a call. `signal` cancels its running command. Records in `taint` that the call reads files (WORKCALL-1). */
 export function workspaceFor(
   find: (tenant: string, id: string) => Promise<WorkspaceApi>,
-  { context }: Pick<ToolInvocation, "context">,
+  { context, skills }: Pick<ToolInvocation, "context" | "skills">,
   signal: AbortSignal,
   taint: CallTaint,
 ): ToolWorkspace {
@@ -26,8 +26,9 @@ export function workspaceFor(
       const cancel = () => void workspace.cancel(key).catch(() => undefined);
       signal.addEventListener("abort", cancel, { once: true });
       try {
+        const files = kind === "shell.exec" ? defined({ skills }) : {};
         const place = { project: context.projectId, ...defined({ from }) };
-        const result = unwrap(await workspace.perform(place, { kind, input, key, author }));
+        const result = unwrap(await workspace.perform(place, { kind, input, key, author, ...files }));
         if (isRead(kind) || kind === "shell.exec") taint.tainted = true;
         return result;
       } finally {

@@ -15,6 +15,7 @@
 import { z } from "zod";
 import type { StoredRepository } from "../../d1/repositories.ts";
 import type { Projects } from "../../git/projects.ts";
+import { sentSkillsSchema } from "../../library/skills/skill.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type SavedFile, savedWorkspace } from "../../protocol/saved-workspace.ts";
 import {
@@ -68,6 +69,7 @@ const callSchema = z.object({
   input: z.record(z.string(), z.json()),
   key: z.string().min(1).max(500),
   author: z.object({ name: z.string().min(1).max(200), email: z.string().min(1).max(200) }),
+  skills: sentSkillsSchema.exactOptional(),
   mayUseSensitive: z.literal(true).optional(),
   isForPerson: z.literal(true).optional(),
 });
@@ -244,7 +246,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
     if (operation.kind === "repo.merge") return this.#merge(opened, operation.input, author, receipt);
     const result =
       operation.kind === "shell.exec"
-        ? await this.#exec(operation, tree, signal)
+        ? await this.#exec(operation, tree, signal, call.skills)
         : await this.#operate(operation, opened, tree, call);
     this.#store.save(opened.branch, opened.tree.changes, tree.changes, receipt, result);
     opened.tree.adopt(tree);
@@ -255,11 +257,12 @@ export class WorkspaceRuntime implements WorkspaceApi {
     { input }: RepositoryOperation & { kind: "shell.exec" },
     tree: WorkingTree,
     signal: AbortSignal,
+    skills: WorkspaceCall["skills"],
   ): Promise<JsonObject> {
     const { command, timeoutMs = COMMAND_MS.default } = input;
     const before = tree.fork();
     const workspace = this.#address;
-    const result = await this.ports.shell.exec(tree, command, { workspace, timeoutMs, signal });
+    const result = await this.ports.shell.exec(tree, command, { workspace, timeoutMs, signal, skills });
     const changed = [...new Set([...before.changes.keys(), ...tree.changes.keys()])]
       .filter((path) => before.changes.get(path) !== tree.changes.get(path))
       .sort();

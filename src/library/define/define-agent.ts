@@ -30,7 +30,7 @@ export type { AgentInCode } from "../tasks/built.ts";
 
 /** The argument of `defineAgent`. */
 export interface AgentOptions
-  extends Pick<Persona, "name" | "description" | "titles" | "budget" | "examples" | "knowledge"> {
+  extends Pick<Persona, "name" | "description" | "titles" | "budget" | "examples" | "knowledge" | "skills"> {
   /** 1 to 64 lower-case letters, digits and hyphens. */
   id: string;
   /** Tells the model its role, its task and its manner. */
@@ -66,7 +66,7 @@ const optionsSchema = z.strictObject({
   id: agentIdSchema,
   instructions: z.string("Must be a text that tells the model its role.").min(1),
   ...Object.fromEntries(
-    ["name", "description", "titles", "budget", "examples", "knowledge", "memory"].map((name) => [
+    ["name", "description", "titles", "budget", "examples", "knowledge", "skills", "memory"].map((name) => [
       name,
       z.unknown().optional(),
     ]),

@@ -15,6 +15,7 @@ import { referenceSchema } from "../definitions/reference.ts";
 import { hookTargetSchema, withHookForms } from "../hooks/hook-forms.ts";
 import { memorySettings } from "../memory/scope.ts";
 import { hasOneExtraction, learningFields } from "../memory/settings.ts";
+import { skillsSchema } from "../skills/skill.ts";
 import { MAX_TIMEOUT_MS } from "../tools/tool-schema.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { refused } from "./persona-forms.ts";
@@ -83,6 +84,7 @@ export const personaSchema = z.strictObject({
       ),
     }),
   ),
+  skills: skillsSchema.exactOptional(),
   tools: z.exactOptional(
     z.strictObject({
       toolIds: z.exactOptional(z.array(toolReferenceSchema).max(128)),

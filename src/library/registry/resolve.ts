@@ -26,6 +26,7 @@ import { utf8Length } from "../../shared/utf8.ts";
 import { validate } from "../../shared/validation.ts";
 import { builtIn } from "../built-in/built-in.ts";
 import { MEMORY_TOOLS } from "../built-in/memory-tools.ts";
+import { READ_SKILL } from "../built-in/skill-tool.ts";
 import { contentHash } from "../definitions/definition.ts";
 import { mcpReference, mcpServerOf } from "../definitions/mcp-reference.ts";
 import { placed } from "../definitions/placed.ts";
@@ -92,7 +93,7 @@ export async function resolveChain(
   const [named, modelProfile, compactionProfile, titleProfile] = await Promise.all([
     Promise.all([
       ...(tools?.toolIds ?? []).map((tool, index) => at(`/tools/toolIds/${index}`, () => toolsOf(tool))),
-      ...memoryTools(persona.definition).map((tool) => toolsOf(tool)),
+      ...platformTools(persona.definition).map((tool) => toolsOf(tool)),
     ]),
     modelProfileId === undefined
       ? ofProject().then((profile) => profile ?? inline("default", defaultProfile))
@@ -206,9 +207,13 @@ export async function resolveFallbacks(
   return fallbacks;
 }
 
-/** Returns the memory tools of a persona, in addition to its own tools. */
-function memoryTools(persona: Persona): LibraryReference[] {
-  return hasMemoryTools(persona) ? MEMORY_TOOLS.map(({ id }) => ({ library: builtIn.id, id })) : [];
+/** Returns the tools that a persona gets for its memory and its skills, in addition to its own tools. */
+function platformTools(persona: Persona): LibraryReference[] {
+  const tools = [
+    ...(hasMemoryTools(persona) ? MEMORY_TOOLS : []),
+    ...(persona.skills === undefined ? [] : [READ_SKILL]),
+  ];
+  return tools.map(({ id }) => ({ library: builtIn.id, id }));
 }
 
 function nameOf({ library, id }: { library?: string; id: string }): string {
@@ -244,7 +249,7 @@ export function refuseEqualNames(tools: readonly (Pin & { definition: ToolDefini
     if (other !== undefined) {
       throw new DramatisError(
         "INVALID_INPUT",
-        `The tools "${other}" and "${nameOf(pin)}" have the same name "${definition.name}". ${pin.library === builtIn.id ? "The second is a memory tool: rename the first, or set `memory.memoryTools` to false." : "Give the persona only one of them."}`,
+        `The tools "${other}" and "${nameOf(pin)}" have the same name "${definition.name}". ${pin.library === builtIn.id ? "The second is a tool for memory or skills: rename the first, or set `memory.memoryTools` to false, or remove `skills`." : "Give the persona only one of them."}`,
       );
     }
     byName.set(definition.name, nameOf(pin));

@@ -1,5 +1,6 @@
 /** The context of a library's functions, and the form of its definitions. */
 import type { ToolArtifacts } from "../../protocol/artifacts.ts";
+import type { Skill } from "../../protocol/definitions.ts";
 import type { ToolState } from "../../protocol/executor-api.ts";
 import type { ToolMemory } from "../../protocol/tool-memory.ts";
 import type { ToolWorkspace } from "../../protocol/workspace.ts";
@@ -23,6 +24,8 @@ export interface ToolContext {
   workspace: ToolWorkspace;
   /** The artifacts of the project: text files that its agents and people share. */
   artifacts: ToolArtifacts;
+  /** The skills of the calling agent. Empty in runs of workflows. */
+  skills: readonly Skill[];
   /** Milliseconds since the epoch. */
   now(): number;
   /**

@@ -47,6 +47,7 @@ function taintOfBuiltIn(id: string, operation: Pick<Operation, "tool" | "result"
   switch (id) {
     case "remember":
     case "forget":
+    case "read_skill":
       return [];
     case "recall":
       return taintOfList(operation, "memories", ({ tainted }) => (tainted === true ? ["memory"] : []));

@@ -81,7 +81,10 @@ export class ToolBatch {
           : hookInvocation(hook, operation)),
         ...defined({ allowance }),
         ...calledMemory(record, turn, taint),
-        ...defined({ projectIds: agentOf(record, turn.agentId).projectIds }),
+        ...defined({
+          projectIds: agentOf(record, turn.agentId).projectIds,
+          skills: chainOf(record, turn.agentId).persona.definition.skills,
+        }),
         timeoutMs,
         context: {
           ...callContext(record, turn),

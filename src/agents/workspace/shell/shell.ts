@@ -1,12 +1,14 @@
 /**
  * The port of shells, and the embedded shell: Bash and Unix tools in JavaScript over the files of a tree. It has no network and no processes.
  *
- * SHELL-1  A command sees the repository in `/workspace`, and `/tmp` in memory. It cannot reach other files, the network, or variables of the Worker.
+ * SHELL-1  A command sees the repository in `/workspace`, and `/tmp` in memory. The files of skills are in `/skills` (SKILL-5). It cannot reach other files, the network, or variables of the Worker.
  * SHELL-2  A command ends on its time limit, with the exit code 124, and on cancellation. Each stream is cut at `MAX_OUTPUT`.
  * SHELL-4  A command sees no sensitive files of the tree. A command that opens one by its name, or by a link, is denied and changes nothing.
  * SHELL-3  A command changes the tree only when it ends by itself. After a time-out, a cancellation or an error the tree is as before.
  */
 import type { IFileSystem } from "just-bash/browser";
+import { filesOfSkills } from "../../../library/skills/skill.ts";
+import type { Skill } from "../../../protocol/definitions.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { shortenToJson, wholeLength } from "../../../shared/text.ts";
 import { ROOT } from "../core/tree-path.ts";
@@ -18,6 +20,8 @@ export interface ShellOptions {
   /** Milliseconds. */
   timeoutMs: number;
   signal?: AbortSignal;
+  /** The skills of the calling agent. */
+  skills?: readonly Skill[] | undefined;
 }
 
 export interface ShellResult {
@@ -49,7 +53,7 @@ const MAX_HELD_BYTES = 64 * 1024 * 1024;
 
 /** The shell that every Worker has. Its code is loaded with the first command. */
 export const embeddedShell: Shell = {
-  async exec(tree, command, { timeoutMs, signal }) {
+  async exec(tree, command, { timeoutMs, signal, skills = [] }) {
     const { Bash, InMemoryFs } = await import("just-bash/browser");
     let denial: unknown;
 
@@ -130,6 +134,7 @@ export const embeddedShell: Shell = {
     const files = new TreeFs();
     await files.mkdir("/tmp", { recursive: true });
     await files.mkdir(ROOT);
+    for (const [path, content] of filesOfSkills(skills)) files.writeFileSync(path, content);
     const unread = new Map<Uint8Array, string>();
     let isOver = false;
     for (const path of tree.paths()) {

@@ -12,7 +12,9 @@
  */
 
 import { isStoredResult, readResultTool, storedResultId } from "../../../../attachments/large-result.ts";
+import { builtIn } from "../../../../library/built-in/built-in.ts";
 import { contextTokens } from "../../../../library/definitions/version-chain.ts";
+import { skillsNote } from "../../../../library/skills/skill.ts";
 import { modelInputSchema } from "../../../../library/tools/agent-tool.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
 import { resultIn } from "../../../../memory/session/outcome.ts";
@@ -304,14 +306,19 @@ function frameOf(
   { persona, tools, withheld }: VersionChain,
   brought: readonly ToolSpec[] = [],
 ): Pick<ModelContext, "systemInstructions" | "tools"> {
-  const { systemPrompt, instructions = [] } = persona.definition.identity;
+  const { identity, skills } = persona.definition;
+  const { systemPrompt, instructions = [] } = identity;
   const own = tools.map(({ definition }) => ({
     name: definition.name,
     description: definition.description,
     inputSchema: modelInputSchema(definition),
   }));
-  const note = withheld === undefined ? [] : [withheldNote(withheld)];
-  return { systemInstructions: [systemPrompt, ...instructions, ...note], tools: [...own, ...brought] };
+  const hasShell = tools.some(({ library, id }) => library === builtIn.id && id === "shell_exec");
+  const notes = [
+    ...(skills === undefined ? [] : [skillsNote(skills, hasShell)]),
+    ...(withheld === undefined ? [] : [withheldNote(withheld)]),
+  ];
+  return { systemInstructions: [systemPrompt, ...instructions, ...notes], tools: [...own, ...brought] };
 }
 
 /** Tells the model which tools it does not have (CHAIN-4). The names and the reasons are texts of authors and of the platform. */

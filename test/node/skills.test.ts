@@ -1,0 +1,143 @@
+/** Skills: the parser of `SKILL.md`, the checks of personas, and the reads of the model. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { defineAgent } from "../../src/library/define/define-agent.ts";
+import {
+  defineSkill,
+  filesOfSkills,
+  parseSkillFile,
+  readSkill,
+  skillsNote,
+} from "../../src/library/skills/skill.ts";
+
+const file = (yaml: string, body = "Do it.") => `---\n${yaml}\n---\n${body}`;
+const skill = (name: string, files = {}) =>
+  defineSkill({ files: { "SKILL.md": file(`name: ${name}\ndescription: Does ${name}.`), ...files } });
+
+describe("SKILL.md", () => {
+  test.each<[string, string, object]>([
+    [
+      "all fields",
+      file(
+        'name: pdf-forms\ndescription: Fills PDF forms. Use it for files with fields.\nlicense: Apache-2.0\ncompatibility: Needs bash and jq\nallowed-tools: Bash(jq:*) Read\nmetadata:\n  author: example\n  version: "1.0"',
+        "\n# Forms\n\n---\n\nMore.\n",
+      ),
+      {
+        ...{ name: "pdf-forms", description: "Fills PDF forms. Use it for files with fields." },
+        ...{ license: "Apache-2.0", compatibility: "Needs bash and jq", "allowed-tools": "Bash(jq:*) Read" },
+        metadata: { author: "example", version: "1.0" },
+        body: "# Forms\n\n---\n\nMore.",
+      },
+    ],
+    [
+      "a folded description and a comment",
+      file("# A skill\nname: release\ndescription: >-\n  Writes release notes:\n  short, and complete."),
+      { name: "release", description: "Writes release notes: short, and complete.", body: "Do it." },
+    ],
+    [
+      "quotation marks, a list, and values that look like numbers",
+      file(
+        "name: \"2048\"\ndescription: 'Plays: 2048'\nallowed-tools:\n  - Read\nmetadata: {version: 1.10, beta: true}",
+      ),
+      {
+        ...{ name: "2048", description: "Plays: 2048", "allowed-tools": ["Read"], body: "Do it." },
+        metadata: { version: "1.10", beta: "true" },
+      },
+    ],
+    [
+      "line ends of Windows, a mark of the byte order, and no body",
+      "\uFEFF---\r\nname: a\r\ndescription: b\r\n---",
+      { name: "a", description: "b", body: "" },
+    ],
+  ])("I14 SKILL-1 reads %s", (_, content, expected) => {
+    expect(parseSkillFile(content)).toEqual(expected);
+  });
+
+  test.each<[string, string, string]>([
+    ["no frontmatter", "# Title", 'must begin with a line "---"'],
+    ["no end", "---\nname: a\ndescription: b\n", 'must begin with a line "---"'],
+    ["no description", file("name: a"), "/description: Is required."],
+    ["an empty description", file("name: a\ndescription:"), "/description: Must"],
+    ["an unknown field", file("name: a\ndescription: b\ndescripton: c"), "description"],
+    ["a long name", file(`name: ${"a".repeat(65)}\ndescription: b`), "/name"],
+    ["two hyphens", file("name: a--b\ndescription: b"), "/name: Must have small letters"],
+    ["a colon in a text", file("name: a\ndescription: Use when: needed"), "Line 3: "],
+    ["a repeated field", file("name: a\nname: b\ndescription: c"), "Line 3: "],
+    ["an alias", file("name: &a a\ndescription: *a"), "It has an alias"],
+    ["a list", file("- a"), "Must be an object"],
+    ["a nested value", file("name: a\ndescription: b\nmetadata: {a: {b: c}}"), "/metadata/a: Must be a text"],
+    ["too much YAML", file(`name: a\ndescription: b\nlicense: ${"c".repeat(20_000)}`), "16384 characters"],
+  ])("I14 SKILL-2 refuses %s", (_, content, message) => {
+    expect(() => parseSkillFile(content)).toThrow(
+      expect.objectContaining({ code: "INVALID_INPUT", message: expect.stringContaining(message) }),
+    );
+  });
+
+  test("I14 SKILL-1 any name, description and body come back as they were written", () => {
+    const name = fc.stringMatching(/^[a-z0-9]{1,8}(-[a-z0-9]{1,8}){0,3}$/);
+    const description = fc.string({ unit: "grapheme", minLength: 1, maxLength: 200 });
+    fc.assert(
+      fc.property(name, description, fc.string(), (given, about, body) => {
+        fc.pre(about.trim() !== "" && !body.includes("\r"));
+        const content = file(`name: "${given}"\ndescription: ${JSON.stringify(about)}`, body);
+        expect(parseSkillFile(content)).toEqual({ name: given, description: about, body: body.trim() });
+      }),
+    );
+  });
+
+  test("I14 SKILL-2 any other text is refused with a typed error, or read", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (yaml) => {
+        try {
+          parseSkillFile(file(yaml));
+        } catch (error) {
+          expect(error).toMatchObject({ name: "DramatisError", code: "INVALID_INPUT" });
+        }
+      }),
+    );
+  });
+});
+
+describe("the skills of a persona", () => {
+  const agent = (...skills: { files: Record<string, string> }[]) =>
+    defineAgent({ id: "worker", instructions: "You work.", skills });
+  const refusal = (message: string) => expect.objectContaining({ message: expect.stringContaining(message) });
+
+  test("I14 SKILL-3 have different names, and limits", () => {
+    expect(agent(skill("a"), skill("b")).definition.skills).toHaveLength(2);
+    expect(() => agent(skill("a"), skill("a"))).toThrow(refusal('Another skill is "a"'));
+    expect(() => agent()).toThrow(refusal("at least 1"));
+    const many = Array.from({ length: 21 }, (_, index) => skill(`s${index}`));
+    expect(() => agent(...many)).toThrow(refusal("at most 20"));
+    const large = skill("large", { "a.md": "a".repeat(256 * 1024) });
+    expect(() => agent(large)).toThrow(refusal("The maximum is 262144"));
+    expect(() => agent({ files: { "README.md": "" } })).toThrow(refusal("each skill has a file SKILL.md"));
+  });
+
+  test.each(["../a", "/a", "a//b", "a/./b", "a\\b", "a\nb", "", "x/__proto__"])(
+    "I14 SKILL-3 refuses the path %j",
+    (path) => {
+      expect(() => skill("a", { [path]: "" })).toThrow(refusal("/files/"));
+    },
+  );
+
+  test("I14 SKILL-4 the note has one line for each skill, and `read_skill` finds only their files", () => {
+    const skills = [
+      defineSkill({ files: { "SKILL.md": file("name: a\ndescription: |\n  One.\n  Two."), "b.md": "B" } }),
+    ];
+    expect(skillsNote(skills, false)).toMatch(/\n- a: One\. Two\.$/);
+    expect(skillsNote(skills, false)).not.toContain("Do it.");
+    expect(readSkill(skills, { skill: "a" })).toEqual({ skill: "a", content: "Do it.", files: ["b.md"] });
+    expect(readSkill(skills, { skill: "a", path: "b.md" })).toEqual({
+      skill: "a",
+      path: "b.md",
+      content: "B",
+    });
+    for (const path of ["toString", "c.md"])
+      expect(() => readSkill(skills, { skill: "a", path })).toThrow(
+        expect.objectContaining({ code: "NOT_FOUND", message: expect.stringContaining("b.md") }),
+      );
+    expect(() => readSkill([], { skill: "a" })).toThrow(refusal("You have no skills"));
+    expect(filesOfSkills(skills).map(([path]) => path)).toEqual(["/skills/a/SKILL.md", "/skills/a/b.md"]);
+  });
+});
