@@ -289,7 +289,7 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "A64",
     name: "A shell on the branch",
     statement: "A command runs in the workspace of its conversation, on that branch.",
-    missing: "A container of Cloudflare behind the same interface.",
+    missing: "A run in a real container of Cloudflare: tests run the container's program on this machine.",
   },
   {
     row: "A65",
@@ -853,5 +853,23 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "I10",
     name: "MCP server",
     statement: "Conformance suite, both released lines.",
+  },
+  {
+    row: "I11",
+    name: "MCP client",
+    statement: "Conformance suite; annotations become effects; consent on change.",
+    missing: "A question of a server (elicitation) is refused, and becomes no approval.",
+  },
+  {
+    row: "I12",
+    name: "A2A, AG-UI and ACP",
+    statement: "The compliance kit or the official client of each.",
+    missing: "ACP, the client of A2A, and parts of the A2A server: lists of tasks, REST, push notifications.",
+  },
+  {
+    row: "I14",
+    name: "Skills",
+    statement: "`SKILL.md` folders; body on demand; scripts in the workspace.",
+    missing: "Skills as a kind of definition of libraries, and their files in containers.",
   },
 ];
