@@ -37,7 +37,6 @@ export {
   type Workflow,
   type WorkflowOptions,
 } from "./library/define/define-workflow.ts";
-export { defineSkill } from "./library/skills/skill.ts";
 export type {
   CodeAction,
   DefinedPersona,
