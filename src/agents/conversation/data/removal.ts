@@ -141,7 +141,7 @@ export class ConversationRemoval extends ActorRemoval<RemovalContext & ActorRemo
     for (const { reason } of failed.slice(0, 1)) console.error("The deletion of an actor failed:", reason);
     const { [FAILED]: first = from, ...places } = this.ports.tombstone()?.places ?? {};
     if (failed.length > 0) this.#putPlaces({ ...places, [FAILED]: first });
-    return last.seq + last.entries.length;
+    return rows.length < SLICE ? this.#again() : last.seq + last.entries.length;
   }
 
   /** Lets the step begin anew at the first slice with failures. Throws in this case. */
