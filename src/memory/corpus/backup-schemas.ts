@@ -17,7 +17,7 @@ import { numberOf } from "./memory-id.ts";
 /** The highest number of an imported memory. The index supports 2^35. The rest is for later memories. */
 const MAX_NUMBER = 2 ** 24;
 /** The highest version of an imported memory, far below the limit of exact numbers. */
-const MAX_VERSION = 2 ** 31;
+const MAX_VERSION = 2_000_000_000;
 /** Writes accept the years 0 to 9999 in any zone. */
 const DAY_MS = 86_400_000;
 const MIN_TIME = Date.parse("0000-01-01T00:00:00Z") - DAY_MS;
