@@ -11,7 +11,6 @@ import type { TurnRecord, TurnsRequest } from "../protocol/turn-records.ts";
 import type { AgentUsage } from "../protocol/usage-schemas.ts";
 import type { PublishedConversation } from "../protocol/views.ts";
 import type { ApprovalsRequest, ListedApproval, WaitingApproval } from "../protocol/waiting-approvals.ts";
-import type { RunStatus } from "../protocol/workflow-run.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { jurisdictionOf } from "../shared/location.ts";
@@ -60,15 +59,8 @@ import type {
   TurnsOwner,
 } from "./directory.ts";
 import { D1Queries, type Databases } from "./queries.ts";
-import {
-  ACTIVE_RUNS,
-  LIST_AGENTS,
-  listRuns,
-  PUT_AGENT,
-  PUT_RUN,
-  PUT_USAGE,
-  SUM_USAGE,
-} from "./statements.ts";
+import { ACTIVE_RUNS, listRuns, PUT_RUN, type RunRow, toRun } from "./run-statements.ts";
+import { LIST_AGENTS, PUT_AGENT, PUT_USAGE, SUM_USAGE } from "./statements.ts";
 import { listTurns, PUT_LABELS, PUT_TURNS, REMOVE_LABELS, turnRow } from "./turn-statements.ts";
 
 type AgentRow = {
@@ -95,23 +87,6 @@ type ConversationRow = {
   /** The key of the list: the creation or the activity. */
   at: number;
   pinned: 0 | 1;
-};
-
-type RunRow = {
-  created_at: number;
-  id: string;
-  started_by: string;
-  library: string;
-  workflow: string;
-  version: number;
-  project_id: string;
-  status: string;
-  ended_at: number | null;
-  error_code: string | null;
-  /** The column `name_key` has it in lower case. */
-  name: string | null;
-  /** 0 for the last row that the page looked at, if other rows follow. */
-  found: 0 | 1;
 };
 
 type TurnRow = {
@@ -385,22 +360,5 @@ function toConversation(row: ConversationRow, isArchived: boolean): Conversation
     lastActivityAt: toIso(row.active_at),
     ...(row.pinned === 1 && { pinned: true as const }),
     ...(isArchived && { archived: true as const }),
-  };
-}
-
-function toRun(row: RunRow): RunSummary {
-  return {
-    id: row.id,
-    workflow: { library: row.library, id: row.workflow, version: row.version },
-    projectId: row.project_id,
-    // SAFETY: only putRun writes this column, from a value of this type.
-    status: row.status as RunStatus,
-    startedBy: row.started_by,
-    createdAt: toIso(row.created_at),
-    ...defined({
-      name: row.name ?? undefined,
-      endedAt: row.ended_at === null ? undefined : toIso(row.ended_at),
-      errorCode: row.error_code ?? undefined,
-    }),
   };
 }

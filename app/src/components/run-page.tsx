@@ -121,13 +121,12 @@ function LiveRunPage({ run, onMenu }: LiveRunPageProps) {
 /** Leads to the files of a run if its branch has changes or commits. `seq` changes with the run. */
 function RunFiles({ id, seq }: { id: string; seq: number }) {
   const { hasRepositories } = useSession();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another state of the run reads again.
   const load = useCallback(
     async (signal: AbortSignal) =>
       hasRepositories ? client.workspaces.get({ run: id }, { signal }) : undefined,
-    [id, seq, hasRepositories],
+    [id, hasRepositories],
   );
-  const { value } = useResource(load);
+  const { value } = useResource(load, seq);
   if (!hasWork(value)) return null;
   return (
     <HeaderLink to={filesPath({ run: id })} data-testid="open-files">

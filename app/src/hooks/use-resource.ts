@@ -8,8 +8,11 @@ export interface Resource<Value> {
   reload(): void;
 }
 
-/** `load` must keep its identity between renders. */
-export function useResource<Value>(load: (signal: AbortSignal) => Promise<Value>): Resource<Value> {
+/** `load` must keep its identity between renders. Another `version` of the same thing loads again. */
+export function useResource<Value>(
+  load: (signal: AbortSignal) => Promise<Value>,
+  version?: string | number,
+): Resource<Value> {
   const [state, setState] = useState<{ value: Value | undefined; error: unknown }>({
     value: undefined,
     error: undefined,
@@ -30,10 +33,11 @@ export function useResource<Value>(load: (signal: AbortSignal) => Promise<Value>
     );
   }, [load]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another version loads again.
   useEffect(() => {
     reload();
     return () => current.current?.abort();
-  }, [reload]);
+  }, [reload, version]);
 
   return { ...state, reload };
 }

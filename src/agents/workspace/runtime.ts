@@ -140,13 +140,8 @@ export class WorkspaceRuntime implements WorkspaceApi {
       const commits = branch.head === null ? [] : await git.log(branch.head, limit);
       return {
         commits: commits.map(({ oid, parents, message, author, at }) => ({
-          ...{
-            oid,
-            parents: [...parents],
-            message: message.trimEnd(),
-            author: author.name,
-            time: toIso(at),
-          },
+          ...{ oid, parents: [...parents], message: message.trimEnd() },
+          ...{ author: author.name, time: toIso(at) },
         })),
       };
     });
@@ -387,11 +382,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
     if (this.#store.isRemoved)
       throw new DramatisError("NOT_FOUND", "The workspace was deleted. Begin a new conversation or run.");
     // A call without a repository leaves no storage.
-    if (views.length > 0)
-      this.#store.create({
-        ...{ project, branch: this.#ownBranch },
-        ...defined({ from }),
-      });
+    if (views.length > 0) this.#store.create({ project, branch: this.#ownBranch, ...defined({ from }) });
     return views;
   }
 }

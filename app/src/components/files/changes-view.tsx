@@ -73,12 +73,11 @@ interface DifferenceProps {
 
 /** Loads a difference and shows it. */
 export function Difference({ owner, repo, against, version, empty }: DifferenceProps) {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another version reads again.
   const load = useCallback(
     (signal: AbortSignal) => client.workspaces.diff(owner, { repo, against, signal }),
-    [owner, repo, against, version],
+    [owner, repo, against],
   );
-  const { value, error, reload } = useResource(load);
+  const { value, error, reload } = useResource(load, version);
   return (
     <>
       {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}

@@ -39,12 +39,11 @@ export function CommitsView({ owner, repository, version }: RepositoryProps) {
 
 /** Loads the newest commits of the branch. */
 export function useCommits(owner: WorkspaceOwner, repo: string, limit: number, version: string) {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another version reads again.
   const load = useCallback(
     (signal: AbortSignal) => client.workspaces.commits(owner, { repo, limit, signal }),
-    [owner, repo, limit, version],
+    [owner, repo, limit],
   );
-  const { value, ...rest } = useResource(load);
+  const { value, ...rest } = useResource(load, version);
   return { commits: value?.commits, ...rest };
 }
 

@@ -21,12 +21,11 @@ export function FileBrowser({
   choice,
 }: RepositoryProps & { choice: FilesChoice }) {
   const { id: repo, changes } = repository;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another version reads again.
   const load = useCallback(
     (signal: AbortSignal) => client.workspaces.files(owner, { repo, signal }),
-    [owner, repo, version],
+    [owner, repo],
   );
-  const { value, error, reload } = useResource(load);
+  const { value, error, reload } = useResource(load, version);
   const files = useRef<HTMLDivElement>(null);
   const back = useRef<HTMLDivElement>(null);
   const { path } = choice;

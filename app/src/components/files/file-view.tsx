@@ -17,12 +17,11 @@ interface FileViewProps {
 }
 
 export function FileView({ owner, repo, path, version }: FileViewProps) {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another version reads again.
   const load = useCallback(
     (signal: AbortSignal) => client.workspaces.file(owner, path, { repo, signal }),
-    [owner, repo, path, version],
+    [owner, repo, path],
   );
-  const { value, error, reload } = useResource(load);
+  const { value, error, reload } = useResource(load, version);
   const [more, setMore] = useState<WorkspaceFile[]>([]);
   const [problem, setProblem] = useState<unknown>(undefined);
   // biome-ignore lint/correctness/useExhaustiveDependencies: other first lines belong to a newer file.

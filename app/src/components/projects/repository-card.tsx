@@ -83,12 +83,11 @@ interface BranchesProps {
 }
 
 function BranchList({ project, repo, defaultBranch, version }: BranchesProps) {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another version reads again.
   const load = useCallback(
     (signal: AbortSignal) => client.projects.branches(project, repo, { signal }),
-    [project, repo, version],
+    [project, repo],
   );
-  const { value: loaded, error, reload } = useResource(load);
+  const { value: loaded, error, reload } = useResource(load, version);
   const value = loaded?.branches;
   // Without the titles, the names of the branches suffice.
   const { value: listed } = useResource(loadTitles);
