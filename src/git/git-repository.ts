@@ -168,7 +168,7 @@ export class GitRepository {
 
   /**
    * Adds the branches and tags of a bundle. A branch of the repository must be in the history of the bundle's branch. A repository
-   * without branches gets the default branch of the bundle. Throws `INVALID_INPUT`, `TOO_LARGE` and `CONFLICT`, and changes nothing then.
+   * without branches gets the default branch of the bundle. Throws `INVALID_INPUT`, `TOO_LARGE` and `CONFLICT`. Then the repository is as before.
    */
   async importBundle(bytes: Uint8Array): Promise<{ branches: Branch[] }> {
     if (bytes.length > MAX_BUNDLE_BYTES) {

@@ -98,7 +98,7 @@ export class Projects {
     return new GitFiles(this.ports, address);
   }
 
-  /** Commits files to the default branch, whoever moves it meanwhile. Makes no commit if they are equal. Throws as `GitRepository.commit`. */
+  /** Commits files to the default branch, also if other writers move the branch. Makes no commit if no file changes. Throws as `GitRepository.commit`. */
   async write(
     address: RepositoryAddress,
     files: { changes: ReadonlyMap<string, Change>; message: string; author: Identity; at: number },

@@ -26,7 +26,7 @@ export interface GitPorts {
 
 /** The age of a pack without a row after which no writer needs it, in milliseconds. */
 export const UNUSED_MS = 24 * 60 * 60 * 1_000;
-/** Maximum number of keys that one collection reads. It reads the oldest packs. */
+/** A collection reads at most this number of keys, of the oldest packs. */
 const MAX_LISTED = 1_000;
 const NAME = /^pack-([0-9a-z]{26})$/;
 

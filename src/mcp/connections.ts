@@ -131,7 +131,7 @@ export class McpConnections {
       if (signal.aborted) throw signal.reason;
       const isHttp = error instanceof errors.SdkHttpError;
       if (sessionId !== undefined && isHttp && error.status === 404) throw new LostSession();
-      // What is known about the server may be wrong.
+      // The stored facts about the server may be wrong.
       if (!(error instanceof ToolError || error instanceof errors.ProtocolError)) this.#sessions.delete(key);
       throw toolError(error, { id, requests, secrets: credentials.secrets, errors });
     } finally {

@@ -81,7 +81,7 @@ export function consented(list: McpList, consents: McpConsent["tools"], by: stri
   for (const { id, hash } of consents) {
     const pin = Object.hasOwn(tools, id) ? tools[id] : undefined;
     if (pin === undefined) throw new DramatisError("NOT_FOUND", `The server has no tool "${id}".`);
-    // A repeated consent changes nothing.
+    // The tool is accepted in this form already.
     if (pin.offered === undefined && pin.accepted?.hash === hash) continue;
     const { offered, ...kept } = pin;
     if (offered?.hash !== hash)

@@ -40,8 +40,8 @@ export async function addAllTools(server: McpServer, request: McpRequest): Promi
 }
 
 /**
- * Adds tools of libraries. A tool that the tenant does not have, or that a run cannot call, is not offered. Neither is a tool whose name another
- * tool has: an agent, a workflow, the search of memories, or a tool before it.
+ * Adds tools of libraries. A tool that the tenant does not have, or that a run cannot call, is not offered. A tool with the name of an agent, of a
+ * workflow, of the search of memories or of an earlier tool is not offered.
  */
 export async function addPublicTools(
   server: McpServer,

@@ -1,4 +1,4 @@
-/** The application whose agent works on code, with containers. They are processes of this machine, because the platform's containers need Docker. */
+/** The application of `../code`, with containers. A container is a process of this machine, because the platform's containers need Docker. */
 import { DurableObject } from "cloudflare:workers";
 
 export * from "../code/worker.ts";

@@ -2,7 +2,7 @@
 import { pathProblem } from "../../../git/path-problem.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 
-/** The folder in which shells see the repository. */
+/** The folder of the repository in a shell. */
 export const ROOT = "/workspace";
 
 /**

@@ -240,7 +240,7 @@ export class WorkingTree {
   /** Returns the path of the file that a path names, after all links. Throws `INVALID_INPUT` (TREE-1). */
   async resolve(given: string): Promise<string> {
     let links = 0;
-    // The next segment is the last one.
+    // The next segment is at the end.
     const rest = segmentsOf(treePath(given)).reverse();
     const path: string[] = [];
     for (let segment = rest.pop(); segment !== undefined; segment = rest.pop()) {

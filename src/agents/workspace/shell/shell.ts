@@ -48,7 +48,7 @@ export const MAX_OUTPUT = 262_144;
 const MAX_OUTPUT_BYTES = 600_000;
 /** Symbolic links in a row. */
 const MAX_LINKS = 40;
-/** Bytes that one command may print or hold. */
+/** Maximum size of the output of a command, and of its memory, in bytes. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
 
 /** The shell that every Worker has. Its code is loaded with the first command. */
