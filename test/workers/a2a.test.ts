@@ -269,4 +269,16 @@ describe("I12 the official A2A client: approvals", () => {
     expect(await play.runs()).toHaveLength(0);
     await expect(clientOf("absent")).rejects.toThrow(/404/);
   });
+
+  test("I12 A2A-6 a method of another version is refused with the methods of this version", async () => {
+    const { body } = await post(
+      "/a2a/plain",
+      { jsonrpc: "2.0", id: 1, method: "message/send", params: {} },
+      ADA,
+    );
+    expect(Reflect.get(body, "error")).toMatchObject({
+      code: -32_601,
+      message: expect.stringMatching(/"message\/send".*SendMessage/),
+    });
+  });
 });

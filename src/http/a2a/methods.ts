@@ -27,6 +27,7 @@ import type { TurnView } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorCode, toErrorData, unwrap } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
+import { shorten } from "../../shared/text.ts";
 import { validate } from "../../shared/validation.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { findConversation } from "../routes/conversations.ts";
@@ -120,7 +121,10 @@ async function run(call: A2aCall, { method, params = {} }: RpcRequest): Promise<
     default:
       if (method.includes("PushNotification"))
         throw new MethodError("PUSH_NOTIFICATION_NOT_SUPPORTED", "The server sends no push notifications.");
-      throw new MethodError("METHOD_NOT_FOUND", "The server has no such method of A2A 1.0.");
+      throw new MethodError(
+        "METHOD_NOT_FOUND",
+        `The server has no method ${JSON.stringify(shorten(method, 100))}. Of A2A 1.0 it has SendMessage, SendStreamingMessage, GetTask, CancelTask and SubscribeToTask.`,
+      );
   }
 }
 
