@@ -74,6 +74,8 @@ export default defineConfig({
     // For two cores: several end-to-end tests wait half a minute for a recovery.
     maxWorkers: 4,
     fsModuleCache: true,
+    // A missing file of a schema fails its test, also on a machine that would write the file.
+    update: "none",
     sequence: { sequencer: SlowestFirst },
     projects: [
       // Without isolation, files share loaded modules and the runtime. This saves much of the time.
