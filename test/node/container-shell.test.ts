@@ -136,14 +136,46 @@ describe("a machine of a workspace", () => {
     ],
     [
       "a result that is too long",
-      async () => new Response(`${JSON.stringify({ ...RESULT, stdout: "x".repeat(7_000_000) })}\n`),
+      async () => new Response(`${JSON.stringify({ ...RESULT, stdout: "x".repeat(9_000_000) })}\n`),
     ],
+    ["an error that is too long", async () => new Response("x".repeat(9_000_000), { status: 409 })],
+    ["a lack without a list", async () => Response.json({ missing: "all" }, { status: 409 })],
     ["an endless lack", async () => Response.json({ missing: [] }, { status: 409 })],
   ])("%s is UNAVAILABLE, and changes nothing", async (_, answer) => {
     const shell = containerShell(() => ({ fetch: answer, destroy: async () => undefined }));
     const { tree, run } = machine({ "a.txt": "a" }, shell);
     await expect(run("rm a.txt")).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
     expect(tree.status()).toEqual([{ path: "a.txt", change: "added" }]);
+  });
+
+  test("a machine gets each content once, and only contents of the tree", async () => {
+    const bodies: string[] = [];
+    const oid = "257cc5642cb1a054f08cc83f2d943e56fd3ebe99";
+    const missing = [...Array(1_000).fill(oid), "0".repeat(40), 7, null];
+    const shell = containerShell(() => ({
+      fetch: async (url, { body }) => {
+        if (url.endsWith("/exec"))
+          return bodies.length === 0
+            ? Response.json({ missing }, { status: 409 })
+            : new Response(`${JSON.stringify(RESULT)}\n`);
+        bodies.push(decode(body as Uint8Array));
+        return new Response(null, { status: 204 });
+      },
+      destroy: async () => undefined,
+    }));
+    await machine({ "a.txt": "foo\n", "b.txt": "bar\n" }, shell).run("ls");
+    expect(bodies).toEqual([`${oid} 4\nfoo\n`]);
+  });
+
+  test.each([
+    [413, "TOO_LARGE"],
+    [422, "INVALID_INPUT"],
+    [500, "UNAVAILABLE"],
+  ])("an error %i with a long message is %s with its beginning", async (status, code) => {
+    const answer = async () => Response.json({ message: "y".repeat(10_000) }, { status });
+    const shell = containerShell(() => ({ fetch: answer, destroy: async () => undefined }));
+    const failed = machine({ "a.txt": "a" }, shell).run("ls");
+    await expect(failed).rejects.toMatchObject({ code, message: expect.stringMatching(/^.{400,800}$/s) });
   });
 
   test("the server refuses contents under another id, and unfinished bodies", async () => {

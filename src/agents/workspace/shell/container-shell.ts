@@ -5,7 +5,6 @@
  * CONTAINER-2  A container gets no sensitive files. A command that leaves one is denied, and changes nothing.
  * CONTAINER-3  Files that a `.gitignore` of the tree names stay in the container, for later commands, until it sleeps.
  */
-import { z } from "zod";
 import { concat, decode, encode } from "../../../git/bytes.ts";
 import { oidOf } from "../../../git/objects.ts";
 import { type ContainerRequest, type ContainerResult, containerResult } from "../../../protocol/container.ts";
@@ -25,16 +24,13 @@ export interface ShellContainerStub {
 const BATCH_BYTES = 8 * 1024 * 1024;
 /** Bytes of an answer. The server in the container sends at most 34 MiB of files. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024;
-/** Bytes of the first line of an answer, which is parsed. */
-const MAX_RESULT_BYTES = 6 * 1024 * 1024;
+/** Bytes of the JSON in an answer, which is parsed. */
+const MAX_JSON_BYTES = 8 * 1024 * 1024;
 /** Time that a container has beyond the time of the command: to start, to receive the files, and to compare them. Milliseconds. */
 const MARGIN_MS = 120_000;
 /** Attempts to send the missing contents. A container may restart in between. */
 const ATTEMPTS = 3;
 const LINE_FEED = 10;
-
-const missingSchema = z.object({ missing: z.array(z.string()) });
-const messageSchema = z.object({ message: z.string() });
 
 /** Returns the shell that runs each workspace's commands in the container that `containerOf` returns. */
 export function containerShell(
@@ -48,15 +44,18 @@ export function containerShell(
       const post = async (path: string, body: string | Uint8Array) => {
         const init = { method: "POST", body, signal: stop };
         const response = await container.fetch(`http://container${path}`, init);
-        return { status: response.status, bytes: await bytesOf(response) };
+        return {
+          status: response.status,
+          bytes: await bytesOf(response, response.status === 200 ? MAX_ANSWER_BYTES : MAX_JSON_BYTES),
+        };
       };
       const run = async () => {
         const { files, paths } = await manifestOf(tree);
         const request = JSON.stringify({ files, command, timeoutMs } satisfies ContainerRequest);
         let answer = await post("/exec", request);
         for (let attempt = 0; answer.status === 409 && attempt < ATTEMPTS; attempt++) {
-          const { missing } = missingSchema.parse(JSON.parse(decode(answer.bytes)));
-          for await (const batch of batchesOf(tree, missing, paths)) accepted(await post("/blobs", batch));
+          const missing = missingOf(answer.bytes, paths);
+          for await (const batch of batchesOf(tree, missing)) accepted(await post("/blobs", batch));
           answer = await post("/exec", request);
         }
         return accepted(answer);
@@ -70,7 +69,7 @@ export function containerShell(
       });
       const end = bytes.indexOf(LINE_FEED);
       const result = containerResult.safeParse(
-        end > MAX_RESULT_BYTES ? undefined : parsed(bytes.subarray(0, end)),
+        end > MAX_JSON_BYTES ? undefined : parsed(bytes.subarray(0, end)),
       );
       const sizes = result.data?.changes.map(([, , size = 0]) => size) ?? [];
       if (!result.success || sizes.reduce((sum, size) => sum + size, end + 1) !== bytes.byteLength)
@@ -98,13 +97,18 @@ async function manifestOf(tree: WorkingTree) {
   return { files, paths };
 }
 
+/** Returns the contents of the request that a container names, each once, with their paths. */
+function missingOf(answer: Uint8Array, paths: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const { missing } = Object(parsed(answer));
+  const named = new Set(Array.isArray(missing) ? missing : []);
+  return new Map([...paths].filter(([oid]) => named.has(oid)));
+}
+
 /** Returns the bodies that store contents. Each frame has the object id, a space, the size, a line feed, and the content. */
-async function* batchesOf(tree: WorkingTree, oids: readonly string[], paths: ReadonlyMap<string, string>) {
+async function* batchesOf(tree: WorkingTree, paths: ReadonlyMap<string, string>) {
   let parts: Uint8Array[] = [];
   let size = 0;
-  for (const oid of oids) {
-    const path = paths.get(oid);
-    if (path === undefined) continue;
+  for (const [oid, path] of paths) {
     const { content } = await tree.file(path);
     parts.push(encode(`${oid} ${content.byteLength}\n`), content);
     size += content.byteLength;
@@ -135,22 +139,20 @@ async function changedTree(
 /** Returns the bytes of an answer. Throws for an answer that is no success. */
 function accepted({ status, bytes }: { status: number; bytes: Uint8Array }): Uint8Array {
   if (status === 200 || status === 204) return bytes;
-  const { data } = messageSchema.safeParse(parsed(bytes));
-  if (status === 413) throw new DramatisError("TOO_LARGE", data?.message ?? "The command changed too much.");
+  const { message } = Object(parsed(bytes));
+  const reason = shorten(typeof message === "string" ? message : decode(bytes), 500);
+  if (status === 413) throw new DramatisError("TOO_LARGE", reason);
   if (status === 422)
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `The changes of the command cannot be taken. ${data?.message ?? ""}`,
-    );
-  throw unavailable(`It answered with the status ${status}: ${shorten(data?.message ?? decode(bytes), 500)}`);
+    throw new DramatisError("INVALID_INPUT", `The changes of the command cannot be taken. ${reason}`);
+  throw unavailable(`It answered with the status ${status}: ${reason}`);
 }
 
-async function bytesOf(response: Response): Promise<Uint8Array> {
+async function bytesOf(response: Response, most: number): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let size = 0;
   for await (const part of response.body ?? []) {
     size += part.byteLength;
-    if (size > MAX_ANSWER_BYTES) throw unavailable(`Its answer has more than ${MAX_ANSWER_BYTES} bytes.`);
+    if (size > most) throw unavailable(`Its answer has more than ${most} bytes.`);
     parts.push(part);
   }
   return concat(parts);
