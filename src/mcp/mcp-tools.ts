@@ -180,7 +180,9 @@ export class McpTools {
         },
       },
     );
-    if (isStale) await this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 });
+    // The effect has happened: without the mark, the list is read again at its usual time.
+    if (isStale)
+      await this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 }).catch(() => undefined);
     return resultOf(answer, credentials.secrets);
   }
 

@@ -1,6 +1,6 @@
 /** Tools of MCP servers: real servers of the official SDK on loopback, and the turns that use them. */
 import { env } from "cloudflare:workers";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { D1McpLists } from "../../src/d1/mcp-lists.ts";
 import { migrate } from "../../src/d1/migrate.ts";
 import { systemClock } from "../../src/ports/system.ts";
@@ -433,6 +433,17 @@ describe("I11 sessions, time and cancellation", () => {
     const read = { call: "mcp__session__read", input: { text: "a" } };
     const { results } = await play(conversation, read, { call: "mcp__session__changing", input: {} }, read);
     expect(results.map(({ success }) => success)).toEqual([true, true, false]);
+  });
+
+  test("I11 MCP-21 a call succeeds even if its notice of a changed list cannot be stored", async () => {
+    await fresh("session", { tools: [{ ...WRITE, name: "changing", does: "change" }] });
+    const conversation = await createConversation(await agentWith(["mcp:session/*"]));
+    await env.DB.prepare(
+      "CREATE TRIGGER no_notice BEFORE UPDATE ON mcp_servers BEGIN SELECT RAISE(ABORT, 'The disk is full.'); END",
+    ).run();
+    onTestFinished(async () => void (await env.DB.prepare("DROP TRIGGER no_notice").run()));
+    const { results } = await play(conversation, { call: "mcp__session__changing", input: {} });
+    expect(results).toMatchObject([{ success: true }]);
   });
 
   test("I11 MCP-23 a call ends by its time limit, and is cancelled at the server", async () => {
