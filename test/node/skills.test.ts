@@ -66,7 +66,8 @@ describe("SKILL.md", () => {
     ["an alias", file("name: &a a\ndescription: *a"), "It has an alias"],
     ["a list", file("- a"), "Must be an object"],
     ["a nested value", file("name: a\ndescription: b\nmetadata: {a: {b: c}}"), "/metadata/a: Must be a text"],
-    ["too much YAML", file(`name: a\ndescription: b\nlicense: ${"c".repeat(20_000)}`), "16384 characters"],
+    ["too much YAML", file(`name: a\ndescription: b\nlicense: ${"c".repeat(4_096)}`), "4096 characters"],
+    ["deep YAML", file(`name: a\ndescription: b\nmetadata: ${"[".repeat(4_000)}`), "Line 4: "],
   ])("I14 SKILL-2 refuses %s", (_, content, message) => {
     expect(() => parseSkillFile(content)).toThrow(
       expect.objectContaining({ code: "INVALID_INPUT", message: expect.stringContaining(message) }),
@@ -82,6 +83,7 @@ describe("SKILL.md", () => {
         const content = file(`name: "${given}"\ndescription: ${JSON.stringify(about)}`, body);
         expect(parseSkillFile(content)).toEqual({ name: given, description: about, body: body.trim() });
       }),
+      { examples: [["a", "One line\u2028and another.", ""]] },
     );
   });
 
@@ -120,6 +122,11 @@ describe("the skills of a persona", () => {
       expect(() => skill("a", { [path]: "" })).toThrow(refusal("/files/"));
     },
   );
+
+  test("I14 SKILL-3 refuses a path that is a file and a folder", () => {
+    expect(() => skill("a", { "b/c": "", b: "" })).toThrow(refusal("is a file and a folder"));
+    expect(() => skill("a", { "b/c": "", "b-": "", "b/d": "" })).not.toThrow();
+  });
 
   test("I14 SKILL-4 the note has one line for each skill, and `read_skill` finds only their files", () => {
     const skills = [

@@ -34,7 +34,7 @@ const MAX_FILES = 100;
 const MAX_BYTES = 256 * 1024;
 
 /** Maximum characters of the YAML of a `SKILL.md`. */
-const MAX_FRONTMATTER = 16_384;
+const MAX_FRONTMATTER = 4_096;
 
 const SEGMENT = "(?!\\.{1,2}(?:/|$)|__proto__(?:/|$))[^/\\\\\\p{C}]{1,100}";
 
@@ -75,7 +75,7 @@ export type SkillFile = z.output<typeof frontmatterSchema> & {
   body: string;
 };
 
-const FRONTMATTER = /^---[ \t]*\n(?<yaml>(?:.*\n)*?)---[ \t]*(?:\n|$)/;
+const FRONTMATTER = /^---[ \t]*\n(?<yaml>(?:[^\n]*\n)*?)---[ \t]*(?:\n|$)/;
 
 /**
  * Returns the parts of a `SKILL.md`. Throws `INVALID_INPUT` (SKILL-1, SKILL-2).
@@ -120,13 +120,21 @@ const skillSchema = z
   .strictObject({
     files: z
       .record(pathSchema, z.string("Must be a text. Skills have no binary files."))
-      .refine((files) => Object.keys(files).length <= MAX_FILES, `Has more than ${MAX_FILES} files.`),
+      .refine((files) => Object.keys(files).length <= MAX_FILES, `Has more than ${MAX_FILES} files.`)
+      .refine(hasNoFileAsFolder, "One of the paths is a file and a folder. Rename one of them."),
   })
   .superRefine((skill, context) => {
     const problem = problemOf(skill);
     if (problem !== undefined)
       context.addIssue({ code: "custom", path: ["files", SKILL_FILE], message: problem });
   });
+
+/** Reports whether no path is the folder of another path. */
+function hasNoFileAsFolder(files: Skill["files"]): boolean {
+  return Object.keys(files).every((path) =>
+    [...path.matchAll(/\//g)].every(({ index }) => !Object.hasOwn(files, path.slice(0, index))),
+  );
+}
 
 /** The skills of a persona (SKILL-3). */
 export const skillsSchema = z
