@@ -164,5 +164,7 @@ describe("I12 A2A: answers", () => {
     expect(() => answersOf([{ data: { id: "other", approved: true } }], questions)).toThrow(
       /id of a request/,
     );
+    expect(() => answersOf([...parts, ...parts.slice(1)], questions)).toThrow(/Must answer another/);
+    expect(() => answersOf([{ text: "approve" }, { text: "deny" }], questions.slice(1))).toThrow(/another/);
   });
 });

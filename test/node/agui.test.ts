@@ -6,8 +6,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RunEncoder, type RunOptions } from "../../src/compat/agui/encoder.ts";
 import type { AgUiEvent } from "../../src/compat/agui/events.ts";
-import { keepsRunning, runRequest, runSchema } from "../../src/compat/agui/request.ts";
+import { keepsRunning, runRequest, runSchema, snapshotMessage } from "../../src/compat/agui/request.ts";
 import { questionKey } from "../../src/compat/mcp/questions.ts";
+import type { MessageView } from "../../src/protocol/conversation-schemas.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 
 const ADA = { subject: "ada", tenant: "t", roles: [] };
@@ -285,5 +286,31 @@ describe("I12 AG-UI: requests", () => {
       },
     });
     expect(keepsRunning(runSchema.parse(input))).toBe(true);
+  });
+
+  test("I12 AGUI-5 two answers to one interrupt are refused", () => {
+    const interruptId = questionKey({ conversationId: CONVERSATION, turnId: TURN, operationId: "op1" });
+    const resume = [true, false].map((approved) => ({
+      ...{ interruptId, status: "resolved" },
+      payload: { approved },
+    }));
+    expect(runRequest(runSchema.parse({ ...base, resume: resume.slice(1) }))).toMatchObject({
+      type: "answers",
+    });
+    expect(() => runRequest(runSchema.parse({ ...base, resume }))).toThrow(/one answer for each interrupt/);
+  });
+
+  test("I12 AGUI-6 a snapshot omits the context of the run, and no text of the user", () => {
+    const [heading, other] = ["Context of the application:", "Context of the application: what is it?"];
+    const shown = (...texts: string[]) =>
+      snapshotMessage({
+        ...{ id: "m1", role: "user", turnId: TURN, createdAt: "2026-01-01T00:00:00.000Z" },
+        content: texts.map((text) => ({ type: "text", text })),
+      } as MessageView).content;
+    expect(shown("Hello.", `${heading}\nPage: 3`)).toBe("Hello.");
+    expect(shown(`${heading}\nmine`, other)).toEqual([
+      { type: "text", text: `${heading}\nmine` },
+      { type: "text", text: other },
+    ]);
   });
 });

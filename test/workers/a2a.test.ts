@@ -11,7 +11,7 @@ import {
 } from "@a2a-js/sdk/client";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Principal } from "../../src/shared/principal.ts";
-import { post } from "./http-client.ts";
+import { get, post } from "./http-client.ts";
 import { Play } from "./provider.ts";
 
 const ADA: Principal = { subject: "ada", tenant: "a2a", roles: ["admin"] };
@@ -267,6 +267,8 @@ describe("I12 the official A2A client: approvals", () => {
       await expect(other.sendMessage(request({ text: "Hello." }, { contextId }))).rejects.toThrow();
     }
     expect(await play.runs()).toHaveLength(0);
+    const { body } = await get(`/api/conversations/${task.contextId}/turns`, ADA);
+    expect(body.turns).toHaveLength(1);
     await expect(clientOf("absent")).rejects.toThrow(/404/);
   });
 

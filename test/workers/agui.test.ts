@@ -134,6 +134,10 @@ describe("I12 the official AG-UI client: runs", () => {
     expect(known.conversation()).toBe(conversation);
     const { body } = await get(`/api/conversations/${conversation}/messages`, ADA);
     expect(body.messages).toHaveLength(6);
+    const stranger = client("handy", conversation);
+    stranger.say("Hello.");
+    await expect(stranger.run()).rejects.toThrow(/Belongs to the agent/);
+    expect(await statusOf(conversation)).toHaveLength(3);
   });
 
   test("I12 AGUI-7 the same run again has the same events, and another message under its id is refused", async () => {
@@ -417,6 +421,25 @@ describe("I12 the official AG-UI client: leaving and coming back", () => {
     expect(await statusOf(conversation())).toEqual(["completed", "completed"]);
     const empty = client("plain");
     expect((await empty.run()).types).toEqual(["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+  });
+
+  test("I12 AGUI-8 leaving a run without an effect leaves the turn of another run", async () => {
+    const { http, run, say, conversation } = client("handy");
+    const play = new Play({
+      replies: [[{ call: "double", input: { n: 4 } }], [{ text: "Half" }, { gate: "shown" }, { text: "." }]],
+    });
+    say(play.content);
+    const running = run();
+    await expect.poll(() => shownText(http)).toBe("Half");
+    const other = client("handy", http.threadId);
+    other.http.setMessages(http.messages.slice(0, 3));
+    const left = other.run();
+    await expect.poll(() => shownText(other.http)).toBe("Half");
+    other.http.abortRun();
+    await left;
+    expect(await statusOf(conversation())).toEqual(["active"]);
+    await play.open("shown");
+    expect((await running).last).toMatchObject({ outcome: { type: "success" } });
   });
 
   test("I12 AGUI-3 AGUI-5 a page that is loaded again shows the open interrupt, and answers it", async () => {

@@ -15,12 +15,17 @@ import { userContent } from "../content.ts";
 import { type Question, questionKey } from "../mcp/questions.ts";
 
 const MAX_PARTS = 64;
+/** Characters of an id. */
+const MAX_ID = 255;
 const PARTS = "/params/message/parts";
 
 export const rpcSchema = z
   .object({
     jsonrpc: z.literal("2.0"),
-    id: z.union([z.string(), z.int()]).nullish().meta({ description: "The answer has it, too." }),
+    id: z
+      .union([z.string().max(MAX_ID), z.int()])
+      .nullish()
+      .meta({ description: "The answer has it, too." }),
     method: z.string().meta({ description: "`SendMessage`, `GetTask` or another method of A2A 1.0." }),
     params: z.record(z.string(), z.unknown()).optional(),
   })
@@ -55,8 +60,8 @@ const message = z.object({
   messageId: key,
   role: z.literal("ROLE_USER"),
   parts: z.array(part).min(1).max(MAX_PARTS),
-  contextId: z.string().optional(),
-  taskId: z.string().optional(),
+  contextId: z.string().max(MAX_ID).optional(),
+  taskId: z.string().max(MAX_ID).optional(),
 });
 export type SentMessage = z.output<typeof message>;
 
@@ -67,7 +72,7 @@ export const sendParams = z.object({
     .optional(),
 });
 
-export const taskParams = z.object({ id: z.string(), historyLength: z.int().min(0).optional() });
+export const taskParams = z.object({ id: z.string().max(MAX_ID), historyLength: z.int().min(0).optional() });
 
 const approval = z.strictObject({ ...approvalFields, id: z.string().optional() });
 
@@ -93,13 +98,18 @@ export function answersOfMessage({ parts }: SentMessage, questions: readonly Que
       PARTS,
       'Must answer the requests of the task. Send a data part {"approved": true}, or the text "approve" or "deny".',
     );
+  const answered = new Set<string>();
   return answers.map(({ id, path, approved, reason }) => {
     const [first, ...others] = questions;
     const asked = id === undefined ? first : questions.find(({ place }) => questionKey(place) === id);
     if (asked === undefined) throw invalidAt(path, "Must have the id of a request of the task.");
     if (id === undefined && others.length > 0)
       throw invalidAt(path, "The task has several requests. Send a data part with the id of each.");
-    return { operationId: asked.place.operationId, approved, ...defined({ reason }) };
+    const { operationId } = asked.place;
+    if (answered.has(operationId))
+      throw invalidAt(path, "Must answer another request than the parts before it.");
+    answered.add(operationId);
+    return { operationId, approved, ...defined({ reason }) };
   });
 }
 

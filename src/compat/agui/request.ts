@@ -21,6 +21,7 @@ import type { AgUiMessage } from "./events.ts";
 const MAX_MESSAGES = 10_000;
 const MAX_CONTEXT = 100;
 const MAX_ANSWERS = 64;
+const MAX_INTERRUPT_ID = 500;
 /** Begins the part of a message with the values of `context`. */
 const CONTEXT_HEADING = "Context of the application:";
 
@@ -51,7 +52,7 @@ export const runSchema = z
     resume: z
       .array(
         z.object({
-          interruptId: z.string(),
+          interruptId: z.string().max(MAX_INTERRUPT_ID),
           status: z.enum(["resolved", "cancelled"]),
           payload: z.unknown().optional(),
         }),
@@ -119,6 +120,8 @@ export type RunRequest =
 /** Returns the effect of a run (AGUI-5). Throws `INVALID_INPUT`. */
 export function runRequest({ messages, tools, context, resume, runId }: RunInput): RunRequest {
   const answers = (resume ?? []).map((entry, index) => answerOf(entry, `/resume/${index}`));
+  const isRepeated = new Set(answers.map(({ operationId }) => operationId)).size < answers.length;
+  if (isRepeated) throw invalidAt("/resume", "Must have one answer for each interrupt.");
   const results = resultsOf(messages);
   if (answers.length > 0 || results.length > 0) return { type: "answers", results, answers };
   const last = messages.length - 1;
@@ -185,7 +188,9 @@ function toPart(part: Exclude<z.output<typeof userMessage>["content"], string>[n
 export function snapshotMessage({ id, role, content }: MessageView): AgUiMessage {
   if (role === "agent") return { id, role: "assistant", content: textOf(content) };
   if (typeof content === "string") return { id, role: "user", content };
-  const parts = content.filter((part) => part.type !== "text" || !part.text.startsWith(CONTEXT_HEADING));
+  const last = content.at(-1);
+  const hasContext = last?.type === "text" && last.text.startsWith(`${CONTEXT_HEADING}\n`);
+  const parts = hasContext ? content.slice(0, -1) : content;
   const [first, ...rest] = parts;
   if (first?.type === "text" && rest.length === 0) return { id, role: "user", content: first.text };
   const shown = parts.map((part) => {

@@ -74,7 +74,8 @@ export const aguiRoutes: readonly Route[] = [
         // The result is a conflict if the turn is over.
         await conversation.cancelTurn(ports.principal, turnId);
       };
-      const mayStop = run.messages === undefined && !keepsRunning(body);
+      // A run that only reads, or whose answers had no effect, leaves the turn to the run that began it.
+      const mayStop = run.messages === undefined && run.answered?.length !== 0 && !keepsRunning(body);
       return sse(
         context,
         (signal) => events(ports, body, run, signal, () => mayStop && keep(stop().catch(console.error))),
