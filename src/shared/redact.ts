@@ -34,14 +34,18 @@ const SECRET_SHAPES = [
 
 /** Returns `text` without `secrets` and without anything that looks like a key. */
 export function redactSecrets(text: string, secrets: readonly string[] = []): string {
-  const longestFirst = secrets
-    .filter((secret) => secret.length >= SHORTEST_SECRET)
-    .sort((one, other) => other.length - one.length);
-  const known = longestFirst.reduce(
+  const known = longestFirst(secrets).reduce(
     (rest, secret) => withoutBeginning(rest.replaceAll(secret, REDACTED), secret),
     text,
   );
   return SECRET_SHAPES.reduce((rest, shape) => rest.replace(shape, REDACTED), known);
+}
+
+/** Returns the secrets that can be replaced. A secret may contain a shorter one. */
+function longestFirst(secrets: readonly string[]): string[] {
+  return secrets
+    .filter((secret) => secret.length >= SHORTEST_SECRET)
+    .sort((one, other) => other.length - one.length);
 }
 
 /** A text may have been shortened in the middle of a secret. */
@@ -57,7 +61,8 @@ function withoutBeginning(text: string, secret: string): string {
 /** Returns a value without `secrets` in its texts and names. Other values stay, so a result keeps its form. */
 export function withoutValues<Value extends Json>(value: Value, secrets: readonly string[]): Value;
 export function withoutValues(value: Json, secrets: readonly string[]): Json {
-  const shown = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
+  const known = longestFirst(secrets);
+  const shown = (text: string) => known.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
   const visit = (inner: Json): Json => {
     if (typeof inner === "string") return shown(inner);
     if (Array.isArray(inner)) return inner.map(visit);

@@ -1,6 +1,6 @@
 /** Secrets in foreign text. */
 import { describe, expect, test } from "vitest";
-import { redactSecrets, withoutSecrets } from "../../src/shared/redact.ts";
+import { redactSecrets, withoutSecrets, withoutValues } from "../../src/shared/redact.ts";
 
 const letters = (length: number) => "aB3".repeat(length).slice(0, length);
 
@@ -52,5 +52,14 @@ describe("E28 PROJ-3 keys of well-known services", () => {
   test("long text without an end takes one pass", () => {
     for (const part of ["a://b:", "-----BEGIN ", "eyJaaaa.", "-eyJaaaaaaaa", "1".repeat(10), "SG"])
       expect(redactSecrets(part.repeat(100_000))).toBe(part.repeat(100_000));
+  });
+});
+
+test("E28 REDACT-1 of secrets that contain each other nothing stays, and a very short value hides no text", () => {
+  const result = { text: "key-12345 and key-1", "key-12345": ["a-b"], count: 12345 };
+  expect(withoutValues(result, ["key-1", "key-12345", "a", ""])).toEqual({
+    text: "[redacted] and [redacted]",
+    "[redacted]": ["a-b"],
+    count: 12345,
   });
 });
