@@ -81,7 +81,7 @@ export class D1ProjectSettings {
     const read = this.#inTime(() => this.#find(place));
     return read.then(
       (settings) => this.#keep(place, settings, false),
-      () => this.#keep(place, known?.settings ?? {}, true),
+      () => this.#giveUp(place),
     );
   }
 
@@ -93,6 +93,11 @@ export class D1ProjectSettings {
     const [oldest] = this.known.keys();
     if (this.known.size > MAX_KNOWN && oldest !== undefined) this.known.delete(oldest);
     return known;
+  }
+
+  /** Keeps the newest known settings, without asking D1. Another request may have read them meanwhile. */
+  #giveUp(place: ProjectPlace): Known {
+    return this.#keep(place, this.known.get(keyOf(place))?.settings ?? {}, true);
   }
 
   #inTime<Answer>(query: () => Promise<Answer>): Promise<Answer> {
@@ -123,7 +128,7 @@ export class D1ProjectSettings {
         return used && usageRefusal(projectId, JSON.parse(used.settings), used, now);
       });
     } catch {
-      this.#keep(place, settings, true);
+      this.#giveUp(place);
       return undefined;
     }
   }
@@ -148,7 +153,7 @@ export class D1ProjectSettings {
     const { tokens } = amountsOf(usage, undefined);
     if (settings.budget === undefined || isDown || tokens === 0) return;
     const add = () => this.#queries.change(ADD_TOKENS, place.tenant, place.projectId, tokens);
-    await this.#inTime(add).catch(() => this.#keep(place, settings, true));
+    await this.#inTime(add).catch(() => this.#giveUp(place));
   }
 
   async #find({ tenant, projectId }: ProjectPlace): Promise<ProjectSettings> {

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { ulid } from "ulid";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { D1ProjectSettings } from "../../src/d1/project-settings.ts";
+import { D1ProjectSettings, type KnownSettings } from "../../src/d1/project-settings.ts";
 import { mayUseMcpServer } from "../../src/policy/project-settings.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { Project } from "../../src/protocol/projects.ts";
@@ -260,6 +260,27 @@ test("SETTING-4 during an outage of D1 the known settings apply, and calls are n
   expect(await store.refusal(place, "anthropic")).toMatchObject({ code: "PERMISSION_DENIED" });
   expect(await store.refusal(place, "openai")).toBeUndefined();
   expect(await new D1ProjectSettings(database, new Map(), clock).refusal(place, "anthropic")).toBeUndefined();
+});
+
+test("SETTING-4 a failed read keeps the settings that another request has read meanwhile", async () => {
+  const path = await createProject("meanwhile", { allowedModelProviders: ["openai"] });
+  const known: KnownSettings = new Map();
+  let now = Date.now();
+  const clock = { now: () => now, timer: systemClock.timer };
+  const place = { tenant: ADA.tenant, projectId: "meanwhile" };
+  const good = new D1ProjectSettings(env.DB, known, clock);
+  await good.read(place);
+  now += 60_000;
+  const { promise, reject } = Promise.withResolvers<never>();
+  const statement = { bind: () => statement, all: () => promise, run: () => promise };
+  // SAFETY: the store uses these members.
+  const failing = { prepare: () => statement, batch: () => promise } as unknown as D1Database;
+  vi.spyOn(console, "error").mockReturnValue(undefined);
+  const late = new D1ProjectSettings(failing, known, clock).read(place);
+  await ask("PATCH", path, { allowedModelProviders: ["anthropic"] });
+  expect(await good.read(place)).toMatchObject({ allowedModelProviders: ["anthropic"] });
+  reject(new Error("D1 is down."));
+  expect(await late).toMatchObject({ allowedModelProviders: ["anthropic"] });
 });
 
 test("SETTING-4 a D1 that does not answer delays one call, and the next calls of ten seconds do not ask it", async () => {
