@@ -767,8 +767,6 @@ export const CAPABILITIES: readonly Capability[] = [
     name: "Deployable",
     statement:
       "No experimental compatibility flag needed; `doctor` names each of twelve broken configurations with its mend.",
-    missing:
-      "`doctor` checks the address, the server, its version, its optional parts, the token and the roles of a running server, and not the twelve configurations.",
   },
   {
     row: "G23",

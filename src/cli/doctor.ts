@@ -2,7 +2,7 @@
 import { DramatisClientError, notJson } from "../client/errors.ts";
 import { VERSION } from "../shared/version.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
-import { requestFailure } from "./failure.ts";
+import { CommandFailure, requestFailure } from "./failure.ts";
 import { projectProblems } from "./project-checks.ts";
 import { clean, time, wrap } from "./text.ts";
 
@@ -22,12 +22,18 @@ interface Check {
 const LOCAL = /^(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])$/;
 
 /** Runs a check. Returns the error of a failed request as a failed check. */
-async function check(cli: Cli, name: string, body: () => Promise<Check[]>): Promise<Check[]> {
+async function check(
+  cli: Cli,
+  name: string,
+  body: () => Promise<Check[]>,
+  mayBeStopped = false,
+): Promise<Check[]> {
   try {
     return await body();
   } catch (error) {
     if (!(error instanceof DramatisClientError)) throw error;
-    return [{ name, status: "failed", message: requestFailure(error, cli.url) }];
+    const status = mayBeStopped && error.code === "NETWORK" ? "warning" : "failed";
+    return [{ name, status, message: requestFailure(error, cli.url) }];
   }
 }
 
@@ -47,8 +53,8 @@ function tokenChecks({ url, hasToken, tokenExpires }: Cli, now: number): Check[]
   return [{ name, status: "ok", message: "DRAMATIS_TOKEN is set." }];
 }
 
-async function serverChecks(cli: Cli): Promise<Check[]> {
-  return check(cli, "server", async () => {
+async function serverChecks(cli: Cli, mayBeStopped: boolean): Promise<Check[]> {
+  const body = async (): Promise<Check[]> => {
     const response = await cli.request("GET", "/health");
     // SAFETY: the values are checked before their use.
     const { version, missing = [] } = ((await response.json().catch(() => null)) ?? {}) as Partial<Health>;
@@ -71,7 +77,8 @@ async function serverChecks(cli: Cli): Promise<Check[]> {
         }),
       ),
     ];
-  });
+  };
+  return check(cli, "server", body, mayBeStopped);
 }
 
 async function accessChecks(cli: Cli): Promise<Check[]> {
@@ -85,19 +92,30 @@ async function accessChecks(cli: Cli): Promise<Check[]> {
   });
 }
 
-function projectChecks(): Check[] {
-  const problems = projectProblems(process.cwd());
+function projectChecks(folder: string | undefined): Check[] {
+  const problems = projectProblems(folder ?? process.cwd());
+  if (problems === null && folder !== undefined)
+    throw new CommandFailure(
+      `${folder} has no project: its package.json must name dramatis. Make a project: npx dramatis init ${folder}`,
+    );
   if (problems === null) return [];
   if (problems.length === 0)
     return [{ name: "project", status: "ok", message: "The files of the project are right." }];
   return problems.map((problem) => ({ name: "project", ...problem }));
 }
 
-async function doctor(cli: Cli, _args: unknown, { project }: Options): Promise<Answer> {
-  const ofProject = projectChecks();
-  const server = project === undefined ? await serverChecks(cli) : [];
+async function doctor(
+  cli: Cli,
+  [folder]: (string | undefined)[],
+  { project, url }: Options,
+): Promise<Answer> {
+  const ofProject = projectChecks(folder);
+  const isProjectOnly = project !== undefined || folder !== undefined;
+  // Without an address, the server of a project may be stopped.
+  const mayBeStopped = ofProject.length > 0 && url === undefined && !process.env.DRAMATIS_URL;
+  const server = isProjectOnly ? [] : await serverChecks(cli, mayBeStopped);
   const reached = server[0]?.status === "ok";
-  const ofToken = project === undefined ? tokenChecks(cli, Date.now()) : [];
+  const ofToken = isProjectOnly ? [] : tokenChecks(cli, Date.now());
   const checks = [...ofProject, ...server, ...ofToken, ...(reached ? await accessChecks(cli) : [])];
   const failed = checks.some(({ status }) => status === "failed");
   const text = checks
@@ -113,7 +131,8 @@ export const DOCTOR_COMMANDS: readonly Command[] = [
   {
     name: "doctor",
     about: "checks the project in this folder, the server, the token and your roles",
-    options: { "--project": "checks the project only" },
+    args: { "[folder]": "checks only the project in this folder" },
+    options: { "--project": "checks only the project" },
     run: doctor,
   },
 ];

@@ -34,7 +34,7 @@ export function notDramatis(url: string, detail: string): string {
 export function requestFailure({ code, status, detail }: DramatisClientError, url: string): string {
   switch (code) {
     case "NETWORK":
-      return `No server answers at ${url}. Start it with npm start, or set --url or DRAMATIS_URL.`;
+      return `No server answers at ${url}. Start it with npm run dev or npm start, or set --url or DRAMATIS_URL.`;
     case "HTTP":
       return notDramatis(url, detail);
     case "UNAUTHENTICATED":

@@ -1,21 +1,22 @@
 /**
- * Checks the files of a project: the configuration of wrangler, the module of the Worker, its variables and its packages.
+ * Checks the files of a project: the configuration of wrangler and the module of the Worker.
  *
  * DOCTOR-1  Each broken configuration is reported with its place and the change that mends it, without wrangler.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { parseEnv } from "node:util";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import { piecesOf, similarity } from "../shared/known-ids.ts";
 import { inputIssues, issuesText } from "../shared/validation.ts";
-import { isOlder, nodeProblem, type Version } from "./node-version.ts";
-
-/** A problem of a project. The Worker does not start, or is not safe, with a `failed` one. */
-export interface ProjectProblem {
-  status: "failed" | "warning";
-  message: string;
-}
+import {
+  failed,
+  isSecret,
+  type ProjectProblem,
+  type Read,
+  variableProblems,
+  versionProblems,
+  warning,
+} from "./project-setup.ts";
 
 const CONFIG = "wrangler.jsonc";
 const ACTORS = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog", "Workspace"];
@@ -29,10 +30,13 @@ const ROUTES = [
   ...["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/agui/*", "/a2a/*", "/git/*", "/mcp"],
   ...["/.well-known/oauth-protected-resource/*", "/openapi.json"],
 ];
-const MIN_SECRET_BYTES = 32;
-const SECRET = /^AUTH_SECRET$|_API_KEY$/;
-/** The oldest versions of packages that work. */
-const OLDEST_PACKAGES: Record<string, Version> = { wrangler: [4, 155], zod: [4, 0] };
+/** Bases of the classes that need a migration. */
+const ACTOR_CLASS = new RegExp(
+  String.raw`\bclass\s+(\w+)\s+extends\s+(?:SessionAgent|DurableObject|\w+\.(?:${ACTORS.join("|")}))\b`,
+  "g",
+);
+/** The settings with bindings. An environment does not inherit them. */
+const BINDINGS = ["d1_databases", "r2_buckets", "ai"] as const;
 
 const names = z.array(z.string()).default([]);
 const bindings = z.array(z.looseObject({ binding: z.string() })).default([]);
@@ -53,6 +57,8 @@ const configSchema = z.looseObject({
     .default([]),
   d1_databases: bindings,
   r2_buckets: bindings,
+  ai: z.looseObject({}).optional(),
+  env: z.record(z.string(), z.looseObject({})).default({}),
   assets: z
     .looseObject({
       directory: z.string().optional(),
@@ -67,18 +73,18 @@ type Config = z.output<typeof configSchema>;
 
 /** Returns the problems of the project in a folder; `null` if the folder has no project of Dramatis. */
 export function projectProblems(folder: string, node = process.versions.node): ProjectProblem[] | null {
-  const read = (path: string) =>
-    existsSync(join(folder, path)) ? readFileSync(join(folder, path), "utf8") : null;
+  const read = (path: string) => {
+    const file = join(folder, path);
+    return statSync(file, { throwIfNoEntry: false })?.isFile() ? readFileSync(file, "utf8") : null;
+  };
   if (!/"dramatis"\s*:/.test(read("package.json") ?? "")) return null;
   return [
     ...configProblems(folder, read),
-    ...variableProblems(read(".dev.vars") ?? ""),
+    ...variableProblems(folder, read),
     ...versionProblems(folder, node),
   ];
 }
 
-const failed = (message: string): ProjectProblem => ({ status: "failed", message });
-const warning = (message: string): ProjectProblem => ({ status: "warning", message });
 const quoted = (list: readonly string[]) => list.map((name) => `"${name}"`).join(", ");
 
 /** Returns the value of JSON with comments and trailing commas. Throws `SyntaxError`. */
@@ -89,9 +95,6 @@ function parseJsonc(text: string): unknown {
   const json = without(text, String.raw`//[^\n]*|/\*[\s\S]*?\*/`);
   return JSON.parse(without(json, String.raw`,(?=\s*[}\]])`));
 }
-
-/** Reads a file of the project; `null` if it is absent. */
-type Read = (path: string) => string | null;
 
 function configProblems(folder: string, read: Read): ProjectProblem[] {
   const text = read(CONFIG) ?? read("wrangler.json");
@@ -122,11 +125,13 @@ function partProblems(config: Config, folder: string, read: Read): ProjectProble
       ? [failed(`${CONFIG}: "main" is ${main}, but this file does not exist. Write the path of your Worker.`)]
       : []),
     ...dateProblems(config),
-    ...classProblems(config, code === null ? null : exportedNames(code), main),
+    ...classProblems(config, code, main, read),
     ...bindingProblems(config),
+    ...environmentProblems(config),
     ...assetProblems(config, folder),
-    ...Object.keys(config.vars).flatMap((name) => {
-      if (SECRET.test(name))
+    ...accessProblems(config, code ?? "", read),
+    ...Object.entries(config.vars).flatMap(([name, value]) => {
+      if (isSecret(name, value))
         return [
           failed(
             `${CONFIG}: "vars" contains ${name}, so everybody who can read the repository has it. Move it to .dev.vars, and run: npx wrangler secret put ${name}`,
@@ -166,11 +171,13 @@ function dateProblems({
   ];
 }
 
-function classProblems({ migrations }: Config, exported: Set<string> | null, main = ""): ProjectProblem[] {
+function classProblems({ migrations }: Config, code: string | null, main = "", read: Read): ProjectProblem[] {
+  const exported = code === null ? null : exportedNames(code);
   const known = classesAfter(migrations);
   const withoutSql = migrations.flatMap(({ new_classes }) => new_classes.filter((name) => known.has(name)));
   const expected = exported ?? new Set(REQUIRED);
-  const lacking = ACTORS.filter((name) => expected.has(name) && !known.has(name));
+  const own = code === null ? [] : actorClasses(code, main, read);
+  const lacking = [...new Set([...ACTORS, ...own])].filter((name) => expected.has(name) && !known.has(name));
   const strangers = exported === null ? [] : [...known].filter((name) => !exported.has(name));
   const mistyped = strangers.flatMap((name) => {
     const meant = lacking.find((actor) => similarity(piecesOf(actor), piecesOf(name)) > 0.7);
@@ -179,8 +186,16 @@ function classProblems({ migrations }: Config, exported: Set<string> | null, mai
   const unmigrated = lacking.filter((name) => mistyped.every(({ meant }) => meant !== name));
   const unexported = strangers.filter((name) => mistyped.every((each) => each.name !== name));
   const missing = exported === null ? [] : REQUIRED.filter((name) => !exported.has(name) && !known.has(name));
+  const executor = known.has("Executor")
+    ? [
+        failed(
+          `${CONFIG}: "migrations" names Executor, which is not a Durable Object. Remove "Executor" from "new_sqlite_classes".`,
+        ),
+      ]
+    : [];
   const entry = `{ "tag": "v${migrations.length + 1}", "new_sqlite_classes": [${quoted(unmigrated)}] }`;
   return [
+    ...executor,
     ...mistyped.map(({ name, meant }) =>
       failed(
         `${CONFIG}: "migrations" names "${name}", which ${main} does not export. Did you mean "${meant}"?`,
@@ -212,6 +227,15 @@ function classesAfter(migrations: Config["migrations"]): Set<string> {
     for (const name of migration.deleted_classes) classes.delete(name);
   }
   return classes;
+}
+
+/** Returns the classes of Durable Objects in the module of the Worker, and in the modules that it exports from. */
+function actorClasses(code: string, main: string, read: Read): string[] {
+  const modules = [...code.matchAll(/\bfrom\s*["'](\.[^"']*)["']/g)].flatMap(([, path = ""]) => {
+    const file = join(dirname(main), path);
+    return read(file) ?? read(`${file}.ts`) ?? [];
+  });
+  return [code, ...modules].flatMap((text) => [...text.matchAll(ACTOR_CLASS)].map(([, name = ""]) => name));
 }
 
 /** Returns the names that a module exports; `null` if other modules add names. */
@@ -251,6 +275,30 @@ function bindingProblems({ d1_databases: databases, r2_buckets: buckets }: Confi
   ];
 }
 
+function environmentProblems(config: Config): ProjectProblem[] {
+  return Object.entries(config.env).flatMap(([name, environment]) => {
+    const lost = BINDINGS.filter(
+      (binding) => Object.keys(config[binding] ?? {}).length > 0 && environment[binding] === undefined,
+    );
+    if (lost.length === 0) return [];
+    return [
+      warning(
+        `${CONFIG}: The environment "${name}" does not inherit ${quoted(lost)}. Write these settings into "env.${name}", too.`,
+      ),
+    ];
+  });
+}
+
+/** Returns a problem if no setting lets a person use the API on this machine. */
+function accessProblems({ vars }: Config, code: string, read: Read): ProjectProblem[] {
+  const texts = [".dev.vars", ".env", "package.json"].map((path) => read(path) ?? "");
+  const isSet = /\b(?:DRAMATIS_LOCAL|AUTH_SECRET|AUTH_JWKS_URL|authorize)\b/;
+  if (isSet.test([...Object.keys(vars), code, ...texts].join("\n"))) return [];
+  return [
+    warning(".dev.vars: The API answers 401 on your machine. Add the line DRAMATIS_LOCAL=1 to this file."),
+  ];
+}
+
 function assetProblems({ assets }: Config, folder: string): ProjectProblem[] {
   if (assets?.directory === undefined) return [];
   const { directory, binding, not_found_handling: notFound, run_worker_first: first } = assets;
@@ -284,43 +332,4 @@ function assetProblems({ assets }: Config, folder: string): ProjectProblem[] {
           ),
         ]),
   ];
-}
-
-function variableProblems(text: string): ProjectProblem[] {
-  const { AUTH_SECRET: secret, DRAMATIS_MODEL: model, ...others } = parseEnv(text);
-  const [, provider = ""] = /^([^/]+)\/./.exec(model ?? "") ?? [];
-  const key = { openai: "OPENAI", anthropic: "ANTHROPIC", gemini: "GEMINI" }[provider];
-  return [
-    ...(secret !== undefined && Buffer.byteLength(secret) < MIN_SECRET_BYTES
-      ? [
-          failed(
-            `.dev.vars: AUTH_SECRET has ${Buffer.byteLength(secret)} bytes. It needs at least ${MIN_SECRET_BYTES}. Make one: openssl rand -base64 48`,
-          ),
-        ]
-      : []),
-    ...(model !== undefined && provider === ""
-      ? [failed(`.dev.vars: DRAMATIS_MODEL must be "provider/model", such as openai/gpt-4.1-mini.`)]
-      : []),
-    ...(key !== undefined && !others[`${key}_API_KEY`] && !others[`${key}_BASE_URL`]
-      ? [
-          failed(
-            `.dev.vars: DRAMATIS_MODEL needs ${key}_API_KEY, or ${key}_BASE_URL of a server without keys. Add it.`,
-          ),
-        ]
-      : []),
-  ];
-}
-
-function versionProblems(folder: string, node: string): ProjectProblem[] {
-  const packages = Object.entries(OLDEST_PACKAGES).flatMap(([name, oldest]) => {
-    const path = join(folder, "node_modules", name, "package.json");
-    if (!existsSync(path))
-      return [failed(`The package ${name} is not installed. Run: npm install ${name}@^${oldest.join(".")}`)];
-    // SAFETY: npm requires the version of a package.
-    const { version } = JSON.parse(readFileSync(path, "utf8")) as { version: string };
-    if (!isOlder(version, oldest)) return [];
-    return [failed(`${name} ${version} is too old. Run: npm install ${name}@^${oldest.join(".")}`)];
-  });
-  const problem = nodeProblem(node);
-  return problem === undefined ? packages : [failed(problem), ...packages];
 }

@@ -1,11 +1,14 @@
 /** The doctor of a project: each broken configuration has a message that says what to change. */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { DOCTOR_COMMANDS } from "../../src/cli/doctor.ts";
 import { writeProject } from "../../src/cli/new-project.ts";
 import { projectProblems } from "../../src/cli/project-checks.ts";
+import { requester } from "../../src/cli/request.ts";
+import { createClient } from "../../src/client/http.ts";
 
 const root = mkdtempSync(join(tmpdir(), "dramatis-doctor-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -281,6 +284,66 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
     "failed",
     "The package wrangler is not installed. Run: npm install wrangler@^4.155",
   ],
+  [
+    "a migration of the Executor",
+    configured((parts) => ({
+      ...parts,
+      migrations: [{ tag: "v1", new_sqlite_classes: [...CLASSES, "Executor"] }],
+    })),
+    "failed",
+    'Remove "Executor" from "new_sqlite_classes".',
+  ],
+  [
+    "an actor of the project without a migration",
+    (project) => {
+      write(project, "src/shelf.ts", "export class Shelf extends SessionAgent {}");
+      const worker = `export { Shelf } from "./shelf";\nexport const { ${CLASSES.join(", ")}, Executor } = app;`;
+      write(project, "src/worker.ts", worker);
+    },
+    "failed",
+    'Add { "tag": "v2", "new_sqlite_classes": ["Shelf"] } to "migrations", at the end.',
+  ],
+  [
+    "an environment without bindings",
+    configured((parts) => ({ ...parts, env: { staging: { r2_buckets: [{ binding: "BUCKET" }] } } })),
+    "warning",
+    'The environment "staging" does not inherit "d1_databases". Write these settings into "env.staging", too.',
+  ],
+  [
+    "a key in a variable of another name",
+    configured((parts) => ({ ...parts, vars: { SHOP: "sk-proj-1234567890", MAX_TOKENS: "9" } })),
+    "failed",
+    "npx wrangler secret put SHOP",
+  ],
+  [
+    "secrets that git does not ignore",
+    (project) => {
+      execFileSync("git", ["init", "-q"], { cwd: project });
+      write(project, ".gitignore", "node_modules\n");
+      write(project, ".dev.vars", "DRAMATIS_LOCAL=1\nOPENAI_API_KEY=sk-proj-1234567890\n");
+    },
+    "failed",
+    ".dev.vars contains secrets, and git does not ignore it. Add the line .dev.vars* to .gitignore.",
+  ],
+  [
+    "no access on this machine",
+    (project) => {
+      const { scripts: _, ...manifest } = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
+      write(project, "package.json", JSON.stringify(manifest));
+    },
+    "warning",
+    "The API answers 401 on your machine. Add the line DRAMATIS_LOCAL=1 to this file.",
+  ],
+  [
+    "a second copy of agents",
+    (project) => {
+      const manifest = { version: "0.4.0", dependencies: { agents: "0.32.0" } };
+      write(project, "node_modules/dramatis/package.json", JSON.stringify(manifest));
+      write(project, "node_modules/agents/package.json", '{"version": "0.30.1"}');
+    },
+    "warning",
+    "dramatis uses a second copy, agents 0.32.0. Run: npm install agents@0.32.0",
+  ],
 ])("G20 DOCTOR-1 %s", (_, breakIt, status, message) => {
   const project = copy();
   breakIt(project);
@@ -290,6 +353,44 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
 test("G20 DOCTOR-1 an old Node", () => {
   const message = "Node 20.11.0 is too old. Install Node 22.14 or newer.";
   expect(projectProblems(sound, "20.11.0")).toEqual([{ status: "failed", message }]);
+});
+
+test("G20 DOCTOR-1 CLIEXIT-1 the exit code is 1 for a project that does not work, and 0 for warnings", () => {
+  const doctor = (cwd: string, ...args: string[]) => {
+    const main = join(import.meta.dirname, "../../src/cli/main.ts");
+    const options = ["--experimental-transform-types", "--disable-warning=ExperimentalWarning"];
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...options, main, "doctor", ...args], {
+      cwd,
+      encoding: "utf8",
+      env: { ...process.env, DRAMATIS_URL: undefined },
+    });
+    return { status, text: stdout + stderr };
+  };
+  const project = copy();
+  expect(doctor(root, project)).toEqual({
+    status: 0,
+    text: "ok       project   The files of the project are right.\n",
+  });
+  configured((parts) => ({ ...parts, r2_buckets: [] }))(project);
+  expect(doctor(project, "--project")).toMatchObject({ status: 0, text: expect.stringMatching(/^warning/) });
+  rmSync(join(project, "wrangler.jsonc"));
+  expect(doctor(project, ".")).toMatchObject({ status: 1, text: expect.stringMatching(/^failed/) });
+  expect(doctor(project, "..")).toMatchObject({ status: 1, text: expect.stringMatching(/has no project/) });
+});
+
+test("G20 without an address, a stopped server is a warning in a project, and a failure elsewhere", async () => {
+  const client = createClient({ baseUrl: "http://127.0.0.1:1" });
+  const request = requester("http://127.0.0.1:1", undefined, new AbortController().signal);
+  // SAFETY: the command uses no other member without a server.
+  const cli = { client, request, url: "http://127.0.0.1:1", width: 80 } as never;
+  const server = async (options: Record<string, string>) =>
+    (await DOCTOR_COMMANDS[0]?.run(cli, [], options))?.text.match(/(\w+) +server/)?.[1];
+  vi.spyOn(process, "cwd").mockReturnValue(sound);
+  onTestFinished(() => void vi.restoreAllMocks());
+  expect(await server({})).toBe("warning");
+  expect(await server({ url: "http://127.0.0.1:1" })).toBe("failed");
+  vi.spyOn(process, "cwd").mockReturnValue(root);
+  expect(await server({})).toBe("failed");
 });
 
 test("G20 the doctor of this repository checks no project", async () => {

@@ -1,0 +1,104 @@
+/** Checks the setup of a project beside its configuration: the variables, the packages, and the files that git ignores. */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { redactSecrets } from "../shared/redact.ts";
+import { isOlder, nodeProblem, type Version } from "./node-version.ts";
+
+/** A problem of a project. The Worker does not start, or is not safe, with a `failed` one. */
+export interface ProjectProblem {
+  status: "failed" | "warning";
+  message: string;
+}
+
+/** Reads a file of the project; `null` if it is absent. */
+export type Read = (path: string) => string | null;
+
+export const failed = (message: string): ProjectProblem => ({ status: "failed", message });
+export const warning = (message: string): ProjectProblem => ({ status: "warning", message });
+
+const MIN_SECRET_BYTES = 32;
+const SECRET_NAME = /(?:^|_)(?:API_KEY|SECRET|TOKEN|PASSWORD)(?:_PREVIOUS)?$/;
+/** The oldest versions of packages that work. */
+const OLDEST_PACKAGES: Record<string, Version> = { wrangler: [4, 155], zod: [4, 0] };
+
+/** Reports whether a variable has the name of a secret, or a value that looks like a key. */
+export function isSecret(name: string, value: unknown): boolean {
+  return SECRET_NAME.test(name) || (typeof value === "string" && redactSecrets(value) !== value);
+}
+
+/** Returns the problems of the variables for this machine. */
+export function variableProblems(folder: string, read: Read): ProjectProblem[] {
+  const { AUTH_SECRET: secret, DRAMATIS_MODEL: model, ...others } = parseEnv(read(".dev.vars") ?? "");
+  const [, provider = ""] = /^([^/]+)\/./.exec(model ?? "") ?? [];
+  const key = { openai: "OPENAI", anthropic: "ANTHROPIC", gemini: "GEMINI" }[provider];
+  return [
+    ...[".dev.vars", ".env"]
+      .filter((path) => isExposed(folder, path, read))
+      .map((path) =>
+        failed(
+          `${path} contains secrets, and git does not ignore it. Add the line ${path}* to .gitignore. If it was committed, run git rm --cached ${path}, and replace the secrets.`,
+        ),
+      ),
+    ...(secret !== undefined && Buffer.byteLength(secret) < MIN_SECRET_BYTES
+      ? [
+          failed(
+            `.dev.vars: AUTH_SECRET has ${Buffer.byteLength(secret)} bytes. It needs at least ${MIN_SECRET_BYTES}. Make one: openssl rand -base64 48`,
+          ),
+        ]
+      : []),
+    ...(model !== undefined && provider === ""
+      ? [failed(`.dev.vars: DRAMATIS_MODEL must be "provider/model", such as openai/gpt-4.1-mini.`)]
+      : []),
+    ...(key !== undefined && !others[`${key}_API_KEY`] && !others[`${key}_BASE_URL`]
+      ? [
+          failed(
+            `.dev.vars: DRAMATIS_MODEL needs ${key}_API_KEY, or ${key}_BASE_URL of a server without keys. Add it.`,
+          ),
+        ]
+      : []),
+  ];
+}
+
+/** Reports whether git would commit a file with secrets. */
+function isExposed(folder: string, path: string, read: Read): boolean {
+  const hasSecret = Object.entries(parseEnv(read(path) ?? "")).some(([name, value]) => isSecret(name, value));
+  // Git ends with 1 for a file that it does not ignore, and with 128 outside of a repository.
+  return hasSecret && spawnSync("git", ["check-ignore", "-q", path], { cwd: folder }).status === 1;
+}
+
+/** Returns the problems of Node and of the installed packages. */
+export function versionProblems(folder: string, node: string): ProjectProblem[] {
+  const packages = Object.entries(OLDEST_PACKAGES).flatMap(([name, oldest]) => {
+    const version = manifestOf(folder, name)?.version;
+    if (version === undefined)
+      return [failed(`The package ${name} is not installed. Run: npm install ${name}@^${oldest.join(".")}`)];
+    if (!isOlder(version, oldest)) return [];
+    return [failed(`${name} ${version} is too old. Run: npm install ${name}@^${oldest.join(".")}`)];
+  });
+  const needed = manifestOf(folder, "dramatis")?.dependencies?.agents;
+  const agents = manifestOf(folder, "agents")?.version;
+  const copies =
+    needed === undefined || agents === undefined || needed === agents
+      ? []
+      : [
+          warning(
+            `agents ${agents} is installed, but dramatis uses a second copy, agents ${needed}. Run: npm install agents@${needed}`,
+          ),
+        ];
+  const problem = nodeProblem(node);
+  return [...(problem === undefined ? [] : [failed(problem)]), ...packages, ...copies];
+}
+
+interface Manifest {
+  version: string;
+  dependencies?: Record<string, string>;
+}
+
+/** Returns the manifest of an installed package. */
+function manifestOf(folder: string, name: string): Manifest | undefined {
+  const path = join(folder, "node_modules", name, "package.json");
+  // SAFETY: npm maintains these members of the manifests of packages.
+  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as Manifest) : undefined;
+}
