@@ -30,6 +30,7 @@ import type { CauseChain, CauseOptions, Incident, IncidentOptions } from "./reco
 import type { TurnRecording, TurnReplay } from "./recording.ts";
 import type {
   ApprovalAnswer,
+  CallAnswers,
   EditTurn,
   RegenerateTurn,
   StartTurn,
@@ -119,6 +120,14 @@ export interface ConversationApi extends ConversationDataApi {
     operationId: string,
     answer: ApprovalAnswer,
   ): Promise<Result<ResolvedApproval>>;
+  /**
+   * Takes answers to requests for approval and results of client tools that come together. It checks all of them before the first has an effect.
+   * Fails as `resolveApproval` and `submitToolResults`. `IDEMPOTENCY_CONFLICT` for a key that came with answers to other requests. An agent
+   * below checks the answers to its own requests, and these come first.
+   */
+  answerCalls(principal: Principal, answers: CallAnswers): Promise<Result<null>>;
+  /** Returns the operations that this principal answered with a key; empty for a new key. */
+  answeredWith(principal: Principal, key: string): Promise<Result<string[]>>;
   /**
    * Stops a turn. The turn fails with `CANCELLED`, its model call is aborted, and its tools are cancelled. Shown text
    * remains. Stopping it again returns the unchanged turn. `CONFLICT` if the turn ended without a stop. `NOT_FOUND`

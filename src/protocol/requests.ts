@@ -17,6 +17,8 @@ const MAX_CLIENT_TOOLS = 64;
 const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
 /** Results per submission. */
 const MAX_SUBMISSIONS = 64;
+/** Most requests for approval that one message answers. More than the calls of several replies. */
+export const MAX_APPROVALS = 256;
 /** Length of the reason of a stop, in UTF-16 units. */
 const MAX_REASON_LENGTH = 500;
 /** Length of a client's key, in UTF-16 units. */
@@ -208,6 +210,29 @@ export const approvalFields = {
 export const approvalAnswer = z.strictObject(approvalFields);
 
 export type ApprovalAnswer = z.infer<typeof approvalAnswer>;
+/** Answers that come together. The turn takes all of them, or none. */
+export const callAnswersSchema = z.strictObject({
+  approvals: z
+    .array(
+      z.strictObject({
+        operationId: identifier,
+        ...approvalFields,
+        /** A request that is over is left out. */
+        mayBeOver: z.literal(true).exactOptional(),
+      }),
+    )
+    .max(MAX_APPROVALS),
+  results: submissionsSchema.exactOptional(),
+  /** The client's key of the message. The same key again answers the same requests. */
+  key: z
+    .string()
+    .min(1)
+    .max(2 * MAX_KEY_LENGTH)
+    .exactOptional(),
+});
+
+export type CallAnswers = z.infer<typeof callAnswersSchema>;
+
 /** A frame that a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
   z.strictObject({

@@ -73,6 +73,11 @@ const textsOf = (parts: Task["artifacts"][number]["parts"] = []) =>
 const repliesOf = ({ artifacts }: Task) => artifacts.map(({ parts }) => textsOf(parts).join(""));
 const stateOf = ({ status }: Task) => status?.state;
 
+const requestIdsOf = ({ status }: Task) =>
+  (status?.message?.parts ?? []).flatMap(({ content }) =>
+    content?.$case === "data" ? [String(Reflect.get(Object(content.value), "id"))] : [],
+  );
+
 /** Reads a stream as a client does: the task, with all updates. */
 async function collect(events: AsyncIterable<StreamResponse>) {
   const kinds: string[] = [];
@@ -235,18 +240,38 @@ describe("I12 the official A2A client: approvals", () => {
       ],
     }));
     const { client, task } = await asking(play);
-    const idsOf = ({ status }: Task) =>
-      (status?.message?.parts ?? []).flatMap(({ content }) =>
-        content?.$case === "data" ? [String(Reflect.get(Object(content.value), "id"))] : [],
-      );
-    const [one, two] = idsOf(task);
+    const [one, two] = requestIdsOf(task);
     const answer = (data: object) => request({ data }, { taskId: task.id });
     await expect(client.sendMessage(answer({ approved: true }))).rejects.toThrow(/several/);
     const rest = await sent(client, answer({ id: one, approved: false }));
-    expect([stateOf(rest), idsOf(rest)]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, [two]]);
+    expect([stateOf(rest), requestIdsOf(rest)]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, [two]]);
     const done = await sent(client, answer({ id: two, approved: true }));
     expect([stateOf(done), repliesOf(done)]).toEqual([TaskState.TASK_STATE_COMPLETED, ["Done."]]);
     expect((await play.runs(1)).map(({ input }) => input)).toMatchObject([{ to: "Eve" }]);
+  });
+
+  test("I12 A2A-6 the same answer again answers no later request, also after the task is over", async () => {
+    const transferTo = (key: string, to: string) => [{ call: "transfer", input: { key, to } }];
+    const play = new Play((key) => ({
+      replies: [transferTo(key, "Bob"), transferTo(key, "Eve"), [{ text: "Done." }]],
+    }));
+    const { client, task } = await asking(play);
+    const first = request({ text: "approve" }, { taskId: task.id });
+    const asked = await sent(client, first);
+    expect(stateOf(asked)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+    await abortAllDurableObjects();
+    const again = await sent(client, first);
+    expect([again.id, stateOf(again), textsOf(again.status?.message?.parts)]).toEqual([
+      ...[task.id, TaskState.TASK_STATE_INPUT_REQUIRED],
+      textsOf(asked.status?.message?.parts),
+    ]);
+    const other = request({ text: "deny" }, { taskId: task.id, messageId: first.message.messageId });
+    await expect(client.sendMessage(other)).rejects.toThrow(/approved before/);
+    const last = request({ text: "deny" }, { taskId: task.id });
+    const done = await sent(client, last);
+    expect([stateOf(done), repliesOf(done)]).toEqual([TaskState.TASK_STATE_COMPLETED, ["Done."]]);
+    for (const repeated of [first, last]) expect(await sent(client, repeated)).toEqual(done);
+    expect((await play.runs(1)).map(({ input }) => input)).toMatchObject([{ to: "Bob" }]);
   });
 
   test("I12 A2A-7 tasks and contexts of another user, tenant or agent are not found", async () => {

@@ -262,6 +262,40 @@ describe("I12 the official AG-UI client: interrupts", () => {
     expect((await play.runs(1)).map(({ input }) => input)).toMatchObject([{ to: "Eve" }]);
   });
 
+  test("I12 AGUI-5 a run with one answer that is refused has no effect", async () => {
+    const play = new Play((key) => ({
+      replies: [
+        [
+          { call: "transfer", input: { key, to: "Bob" } },
+          { call: "transfer", input: { key, to: "Eve" } },
+        ],
+        [{ text: "Done." }],
+      ],
+    }));
+    const stranger = await interrupted(new Play((key) => ({ replies: [paying(key), [{ text: "Paid." }]] })));
+    const { http, interrupt } = await interrupted(play);
+    const [, other] = http.pendingInterrupts;
+    if (other === undefined) throw new Error("The run has one interrupt.");
+    const [, conversation, , operation = ""] = other.id.split(":");
+    const [, , , unknown = ""] = stranger.interrupt.id.split(":");
+    const approve = (...interruptIds: string[]) =>
+      post(
+        "/agui/careful",
+        {
+          ...{ threadId: http.threadId, runId: crypto.randomUUID(), messages: [] },
+          resume: interruptIds.map((interruptId) => ({
+            ...{ interruptId, status: "resolved", payload: { approved: true } },
+          })),
+        },
+        ADA,
+      );
+    expect((await approve(interrupt.id, other.id.replace(operation, unknown))).status).toBe(404);
+    const denial = `/api/conversations/${conversation}/operations/${operation}/approval`;
+    expect((await post(denial, { approved: false }, ADA)).status).toBe(200);
+    expect((await approve(interrupt.id, other.id)).status).toBe(409);
+    expect(await play.runs()).toHaveLength(0);
+  });
+
   test("I12 AGUI-5 an answer to an interrupt of another thread or of another form is refused", async () => {
     const play = new Play((key) => ({ replies: [paying(key), [{ text: "Paid." }]] }));
     const { run, interrupt } = await interrupted(play);

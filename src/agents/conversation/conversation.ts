@@ -36,6 +36,7 @@ import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operati
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
 import type {
   ApprovalAnswer,
+  CallAnswers,
   EditTurn,
   RegenerateTurn,
   StartTurn,
@@ -220,6 +221,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async resolveApproval(principal: Principal, operationId: string, answer: ApprovalAnswer) {
       return asResult(() => this.#context.requests.approve(principal, operationId, answer));
+    }
+
+    async answerCalls(principal: Principal, answers: CallAnswers) {
+      return asDone(() => this.#context.requests.answerAll(principal, answers));
+    }
+
+    async answeredWith(principal: Principal, key: string) {
+      return asResult(() => this.#context.requests.answeredWith(principal, key));
     }
 
     async cancelTurn(principal: Principal, turnId: string, options: StopOptions = {}) {

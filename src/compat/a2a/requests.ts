@@ -2,7 +2,8 @@
  * The requests of A2A: their schemas, and the conversion of a message to a turn or to answers. Pure.
  *
  * A2A-6  A message without a task starts a turn. A message with a task answers the requests of the task. The answer is a data part
- *        `{ approved, reason?, id? }` for each request. If there is one request, the texts `approve` and `deny` answer it, too.
+ *        `{ approved, reason?, id? }` for each request. If there is one request, the texts `approve` and `deny` answer it, too. The same message
+ *        again answers the same requests, so a repeat has no further effect.
  */
 import { z } from "zod";
 import { approvalFields, identifier, type StartTurn } from "../../protocol/requests.ts";
@@ -12,7 +13,7 @@ import { defined } from "../../shared/defined.ts";
 import { UNICODE_RULE } from "../../shared/json.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { userContent } from "../content.ts";
-import { type Question, questionKey } from "../mcp/questions.ts";
+import { type QuestionPlace, questionKey } from "../mcp/questions.ts";
 
 const MAX_PARTS = 64;
 /** Characters of an id. */
@@ -87,8 +88,8 @@ interface MessageAnswer {
   reason?: string;
 }
 
-/** Returns the answers of a message to the requests of its task (A2A-6). Throws `INVALID_INPUT`. */
-export function answersOfMessage({ parts }: SentMessage, questions: readonly Question[]): MessageAnswer[] {
+/** Returns the answers of a message to requests of its task (A2A-6). Throws `INVALID_INPUT`. */
+export function answersOfMessage({ parts }: SentMessage, asked: readonly QuestionPlace[]): MessageAnswer[] {
   const answers = parts.flatMap((given, index) => {
     const read = answerIn(given, `${PARTS}/${index}`);
     return read === undefined ? [] : [{ ...read, path: `${PARTS}/${index}` }];
@@ -100,12 +101,12 @@ export function answersOfMessage({ parts }: SentMessage, questions: readonly Que
     );
   const answered = new Set<string>();
   return answers.map(({ id, path, approved, reason }) => {
-    const [first, ...others] = questions;
-    const asked = id === undefined ? first : questions.find(({ place }) => questionKey(place) === id);
-    if (asked === undefined) throw invalidAt(path, "Must have the id of a request of the task.");
+    const [first, ...others] = asked;
+    const place = id === undefined ? first : asked.find((one) => questionKey(one) === id);
+    if (place === undefined) throw invalidAt(path, "Must have the id of a request of the task.");
     if (id === undefined && others.length > 0)
       throw invalidAt(path, "The task has several requests. Send a data part with the id of each.");
-    const { operationId } = asked.place;
+    const { operationId } = place;
     if (answered.has(operationId))
       throw invalidAt(path, "Must answer another request than the parts before it.");
     answered.add(operationId);

@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import type { ApprovalAnswer, StartTurn } from "../../protocol/requests.ts";
-import { approvalFields } from "../../protocol/requests.ts";
+import { approvalFields, MAX_APPROVALS } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -68,9 +68,6 @@ const answer = z.looseObject({
   }),
 });
 
-/** Most requests for approval that one message answers. More than the calls of several replies. */
-const MAX_CHAT_ANSWERS = 256;
-
 /** Answers of a page to the requests for approval of a turn. */
 export interface ChatAnswers {
   turnId: string;
@@ -89,10 +86,10 @@ export function chatAnswers({ messages }: z.output<typeof chatSchema>): ChatAnsw
   if (answered.length === 0) return undefined;
   const { id: turnId, parts } = validate(answeredMessage, message, `/messages/${last}`);
   const shown = parts.flatMap((part) => shownCall.safeParse(part).data?.toolCallId ?? []);
-  if (answered.length > MAX_CHAT_ANSWERS)
+  if (answered.length > MAX_APPROVALS)
     throw new DramatisError(
       "INVALID_INPUT",
-      `/messages/${last}/parts: Answers ${answered.length} approvals. Answer at most ${MAX_CHAT_ANSWERS} in one message.`,
+      `/messages/${last}/parts: Answers ${answered.length} approvals. Answer at most ${MAX_APPROVALS} in one message.`,
     );
   const answers = answered.map(({ part, index }) => {
     const { approval } = validate(answer, part, `/messages/${last}/parts/${index}`);

@@ -150,16 +150,20 @@ async function answer(call: A2aCall, message: SentMessage, place: TurnPlace): Pr
   const { turn, questions } = await taskAt(call, place);
   if (message.contextId !== undefined && message.contextId !== place.conversationId)
     throw new MethodError("INVALID_PARAMS", "The task belongs to another context.");
-  if (turn.status !== "active")
+  const conversation = await findConversation(ports, place.conversationId);
+  const key = `${place.turnId} ${message.messageId}`;
+  const known = unwrap(await conversation.answeredWith(ports.principal, key));
+  if (known.length === 0 && turn.status !== "active")
     throw new MethodError(
       "UNSUPPORTED_OPERATION",
       "The task is over. Send its contextId without its taskId.",
     );
-  if (questions.length === 0)
+  if (known.length + questions.length === 0)
     throw new MethodError("UNSUPPORTED_OPERATION", "The task needs no answer of yours.");
-  const conversation = await findConversation(ports, place.conversationId);
-  for (const { operationId, ...given } of answersOfMessage(message, questions))
-    unwrap(await conversation.resolveApproval(ports.principal, operationId, given));
+  const open = questions.map((question) => question.place);
+  const asked = known.length === 0 ? open : known.map((operationId) => ({ ...place, operationId }));
+  const approvals = answersOfMessage(message, asked);
+  unwrap(await conversation.answerCalls(ports.principal, { approvals, key }));
   return place;
 }
 

@@ -1,7 +1,6 @@
 /** The answers to the turns of a thread, and reading it. */
 import type { AgUiMessage } from "../../compat/agui/events.ts";
-import type { InterruptAnswer, RunRequest } from "../../compat/agui/request.ts";
-import type { ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { RunRequest } from "../../compat/agui/request.ts";
 import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -35,23 +34,12 @@ export async function answerTurn(
     moves.flatMap(({ toolCall }) => (toolCall?.client === true ? [toolCall.operationId] : [])),
   );
   const own = results.filter(({ operationId }) => clients.has(operationId));
-  for (const answer of answers) await resolve(conversation, ports, answer);
-  if (own.length > 0) unwrap(await conversation.submitToolResults(principal, own));
+  const approvals = answers.map(({ operationId, approved, reason, isCancelled }) => ({
+    ...{ operationId, approved },
+    ...defined({ reason, mayBeOver: isCancelled || undefined }),
+  }));
+  unwrap(await conversation.answerCalls(principal, { approvals, ...(own.length > 0 && { results: own }) }));
   return { turnId, answered: [...answers, ...own].map(({ operationId }) => operationId) };
-}
-
-/** Answers a request for approval. A request without an answer may be over. */
-async function resolve(
-  conversation: ConversationActor,
-  { principal }: Ports,
-  { operationId, approved, reason, isCancelled }: InterruptAnswer,
-): Promise<void> {
-  const resolved = await conversation.resolveApproval(principal, operationId, {
-    approved,
-    ...defined({ reason }),
-  });
-  if (!resolved.ok && isCancelled && resolved.error.code === "CONFLICT") return;
-  unwrap(resolved);
 }
 
 /** Returns the newest messages of a thread, and its active turn. A thread that has not begun has no messages. */

@@ -160,8 +160,8 @@ export async function answered(
   const newest = async (limit: number) =>
     unwrap(await conversation.journal(principal, { limit, order: "desc" })).items;
   const [before] = await newest(1);
-  for (const { operationId, answer } of answers)
-    unwrap(await conversation.resolveApproval(principal, operationId, answer));
+  const approvals = answers.map(({ operationId, answer }) => ({ operationId, ...answer }));
+  unwrap(await conversation.answerCalls(principal, { approvals }));
   const given = (await newest(MAX_PAGE_SIZE)).filter(
     ({ type, operationId = "" }) =>
       type === "approval.resolved" && answers.some((one) => one.operationId === operationId),

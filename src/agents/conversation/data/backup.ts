@@ -50,7 +50,7 @@ interface BackupContext
 }
 
 /** The prefixes of the keys that a file has. */
-const EXPORTED_KEYS = ["ask:", "late:", "seen:", "tool:", "uninvited:"] as const;
+const EXPORTED_KEYS = ["answer:", "ask:", "late:", "seen:", "tool:", "uninvited:"] as const;
 
 /** Returns the versions of an agent as the new conversation pins them. `path` is their place in the record. */
 type CheckedChain = (chain: unknown, path: string) => Promise<unknown>;

@@ -12,8 +12,8 @@ import type {
   SubmittedResult,
 } from "../../../protocol/conversation-schemas.ts";
 import { checkNew, checkTogether } from "../../../protocol/location-policy.ts";
-import type { ApprovalAnswer } from "../../../protocol/requests.ts";
-import { approvalAnswer, type ToolSubmission } from "../../../protocol/requests.ts";
+import type { ApprovalAnswer, CallAnswers } from "../../../protocol/requests.ts";
+import { approvalAnswer, callAnswersSchema, type ToolSubmission } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
@@ -30,6 +30,7 @@ import {
   conversationRecord,
   parseCreate,
 } from "./create-conversation.ts";
+import { keyConflict } from "./message-checks.ts";
 import { messageOf, parseSubmissions, startTurnSchema } from "./requests.ts";
 import { seedEvents } from "./seed-history.ts";
 
@@ -97,17 +98,52 @@ export class PrincipalRequests {
     const { results } = this.context.runtime;
     const asking = results.askingConversation(operationId);
     if (asking !== undefined) return this.#approveBelow(principal, asking, operationId, answer);
-    checkAnswerer(results.answeredBy(operationId), principal, {
+    this.#checkAnswerer(principal, operationId);
+    const found = await results.approve(operationId, {
+      ...validateRequest(approvalAnswer, answer),
+      caller: callerOf(principal),
+    });
+    return resolvedApproval(record, found.turn, found.operation);
+  }
+
+  /** Takes answers that come together, as `answerCalls` of the actor. */
+  async answerAll(principal: Principal, given: CallAnswers): Promise<void> {
+    const { results, store } = this.context.runtime;
+    const { approvals, results: submitted, key } = validateRequest(callAnswersSchema, given);
+    this.context.access.stateFor(principal);
+    const below = approvals.filter(
+      ({ operationId }) => results.askingConversation(operationId) !== undefined,
+    );
+    const own = approvals.filter((answer) => !below.includes(answer));
+    for (const answer of own)
+      await unlessOver(answer.mayBeOver, () => {
+        this.#checkAnswerer(principal, answer.operationId);
+        results.checkAnswer(answer.operationId, answer.approved);
+      });
+    if (key !== undefined) {
+      const [caller, ids] = [callerOf(principal), approvals.map(({ operationId }) => operationId)];
+      const known = store.answeredWith(caller, key);
+      if (known.length > 0 && known.join() !== ids.join()) throw keyConflict();
+      store.noteAnswered(caller, key, ids);
+    }
+    if (submitted !== undefined) await this.submit(principal, submitted);
+    for (const { mayBeOver, operationId, ...answer } of [...below, ...own])
+      await unlessOver(mayBeOver, () => this.approve(principal, operationId, answer));
+  }
+
+  /** Returns the operations that a principal answered with a key. */
+  answeredWith(principal: Principal, key: string): string[] {
+    this.context.access.stateFor(principal);
+    return [...this.context.runtime.store.answeredWith(callerOf(principal), key)];
+  }
+
+  #checkAnswerer(principal: Principal, operationId: string): void {
+    const { record } = this.context.access.state;
+    checkAnswerer(this.context.runtime.results.answeredBy(operationId), principal, {
       tenant: record.tenant,
       isReader: mayRead(record, principal),
       unknown: () => noConversation(record.id),
     });
-    const caller = { type: "user", userId: principal.subject } as const;
-    const found = await results.approve(operationId, {
-      ...validateRequest(approvalAnswer, answer),
-      caller,
-    });
-    return resolvedApproval(record, found.turn, found.operation);
   }
 
   /** Passes an answer to the conversation that asks, which has the rule. Hides both conversations from strangers. */
@@ -127,6 +163,19 @@ export class PrincipalRequests {
       throw isHidden ? noConversation(record.id) : error;
     }
   }
+}
+
+/** Ignores the refusal of an answer whose request may be over. */
+async function unlessOver(mayBeOver: true | undefined, act: () => unknown): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (mayBeOver !== true || !(error instanceof DramatisError) || error.code !== "CONFLICT") throw error;
+  }
+}
+
+function callerOf({ subject }: Principal) {
+  return { type: "user", userId: subject } as const;
 }
 
 /** Passes a person's answer to the conversation of an agent below, which decides (ASK-1). Throws `UNAVAILABLE` if the conversation does not answer in time: it may have the answer. */

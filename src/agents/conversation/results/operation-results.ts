@@ -92,6 +92,12 @@ export class OperationResults {
     return find();
   }
 
+  /** Throws as `approve`, and changes nothing. */
+  checkAnswer(id: string, approved: boolean): void {
+    this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
+    isAnswered(operationAt(id, this.context.runtime.turn).operation, approved);
+  }
+
   /** Returns who may answer the request of an operation; `undefined` for an unknown operation. */
   answeredBy(id: string): AnsweredBy | undefined {
     const found = resolveId(id, "op", this.context.runtime.turn);

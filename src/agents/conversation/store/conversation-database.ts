@@ -279,6 +279,16 @@ export class ConversationDatabase {
     return this.keyValue.get<string>(askKey(operationId));
   }
 
+  /** Returns the operations that a caller answered with a key; empty for a new key. */
+  answeredWith(caller: Caller, key: string): readonly string[] {
+    return this.keyValue.get<string[]>(answerKey(caller, key)) ?? [];
+  }
+
+  /** Notes the operations that a caller answers with a key. */
+  noteAnswered(caller: Caller, key: string, operationIds: readonly string[]): void {
+    this.keyValue.put(answerKey(caller, key), operationIds);
+  }
+
   /** Returns a turn with all of its content; `null` for an unknown number. */
   turn(n: number): Turn | null {
     const found = this.turns.get(n);
@@ -345,6 +355,7 @@ type Inherited = { seq: number; at: number };
 
 /** The prefixes of a conversation's keys, except the key of its record. */
 export const CONVERSATION_KEYS = [
+  "answer:",
   "ask:",
   "chain:",
   "erasing:",
@@ -381,6 +392,10 @@ function lateKey(operationId: string): string {
 
 function askKey(operationId: string): string {
   return `ask:${operationId}`;
+}
+
+function answerKey(...answer: [caller: Caller, key: string]): string {
+  return `answer:${callerKey(...answer)}`;
 }
 
 function seenKey(...signal: Parameters<typeof callerKey>): string {
