@@ -42,7 +42,8 @@ describe("failures are one error delta", () => {
     server.reply(errorReply(status, { message: "As it is." }));
     const error = await errorOf();
     expect(error).toMatchObject({ category, retriable, status, provider: "openai" });
-    expect(error.message).toContain("As it is.");
+    const { origin } = new URL(server.baseUrl);
+    expect(error.message).toContain(`The model server ${origin} answered ${status}: As it is.`);
     expect(server.requests.length).toBe(calls + 1);
   });
 

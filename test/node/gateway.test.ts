@@ -164,7 +164,7 @@ describe("aborting", () => {
     const executionConfig = { firstByteTimeoutMs: 20 };
     expect(await errorOf({ profile: { executionConfig }, ports: { fetch: deaf } })).toMatchObject({
       category: "timeout",
-      message: "The model did not begin to answer within 20 ms.",
+      message: `The model did not begin to answer within 20 ms. Its server is ${new URL(server.baseUrl).origin}.`,
     });
     gate.open();
     await closed.promise;

@@ -90,7 +90,7 @@ async function* streamReply(
     }
     decoder ??= adapterFor(provider).decoder();
   } catch (error) {
-    failure = thrownError(error, provider, attempt.signal);
+    failure = withHost(thrownError(error, provider, attempt.signal), request.profile);
   } finally {
     attempt.stop();
   }
@@ -127,6 +127,13 @@ function transportOf(provider: ProviderId): Transport {
 function checkMedia({ profile: { provider }, media }: ModelRequest): void {
   if (media === undefined || media.size === 0 || httpProvider(provider) !== undefined) return;
   throw new ModelFailure("validation", `The provider "${provider}" accepts media only inline in the body.`);
+}
+
+/** Names the host of a silent server: its base URL may be wrong. */
+function withHost(error: ModelError, { provider, baseUrl }: ModelProfile): ModelError {
+  const address = baseUrl ?? httpProvider(provider)?.defaultBaseUrl ?? "";
+  if (error.category !== "timeout" || !URL.canParse(address)) return error;
+  return { ...error, message: `${error.message} Its server is ${new URL(address).origin}.` };
 }
 
 /** Removes the key of a request from everything that the provider reported (GATE-3). */

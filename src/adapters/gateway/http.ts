@@ -155,10 +155,9 @@ async function refusal(
   const advice = isRedirect
     ? `It redirects to another address. ${checkBaseUrl(call)}`
     : adviceOn(category, call);
-  return new ModelFailure(category, `The model server answered ${status}${detail}. ${advice}`.trimEnd(), {
-    ...detailsOf(info),
-    ...defined({ retryAfterMs: wait }),
-  });
+  const { origin } = baseUrlOf(call.profile, call.provider);
+  const message = `The model server ${origin} answered ${status}${detail}. ${advice}`.trimEnd();
+  return new ModelFailure(category, message, { ...detailsOf(info), ...defined({ retryAfterMs: wait }) });
 }
 
 function detailsOf({ status, requestId }: ResponseInfo): FailureDetails {
