@@ -52,7 +52,6 @@ import { type PinOptions, pinTool, pinWorkflow } from "./library/registry/pin.ts
 import { Registry } from "./library/registry/registry.ts";
 import { resolveChain } from "./library/registry/resolve.ts";
 import { resolveUpkeep } from "./library/registry/upkeep.ts";
-import { allowedHosts } from "./library/tasks/host-rules.ts";
 import { checkedRunInput } from "./library/workflows/run-input.ts";
 import { McpConnections } from "./mcp/connections.ts";
 import { McpTools } from "./mcp/mcp-tools.ts";
@@ -72,6 +71,7 @@ import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
 import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
+import { allowedHosts } from "./shared/host-rules.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
 import {
   checkAgents,
@@ -131,8 +131,8 @@ export function dramatis(options: DramatisOptions) {
   };
 
   const stores = storesOf(options, (env) => builtInEmbeddings(env, trusted));
-  const { directory, deadLetters, triggers, objects, attachments, artifacts, projects, settings, vectors } =
-    stores;
+  const { directory, deadLetters, triggers, objects, attachments, artifacts, projects } = stores;
+  const { settings, secrets, vectors } = stores;
   const lists = (env: DramatisEnv) => listsMoveOf(env, systemClock);
   const requiredArtifacts = (env: DramatisEnv) =>
     required(artifacts(env), "Artifacts need the D1 binding `DB` and the R2 binding `BUCKET`");
@@ -198,6 +198,7 @@ export function dramatis(options: DramatisOptions) {
       lists: () => required(lists(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
       settings: () => required(settings(env), "Projects need the D1 binding `DB`"),
+      secrets: () => required(secrets(env), "Projects need the D1 binding `DB`"),
       projects: () =>
         required(projects(env), "Projects need the D1 binding `DB` and the R2 binding `BUCKET`"),
       artifacts: () => requiredArtifacts(env),
@@ -318,6 +319,10 @@ export function dramatis(options: DramatisOptions) {
       mcp: (call, server, context) => mcpTools(env).call(call, server, context),
       mayReach: mayReach(env),
       ...defined({ resolve }),
+      // Without the key no project has a secret, and no request asks the database.
+      ...(env.SECRETS_KEY !== undefined && {
+        credentials: async (...of) => (await secrets(env)?.credentials(...of)) ?? [],
+      }),
       models: {
         gateway: gateway(env),
         adapters: adapterFor,

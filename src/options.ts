@@ -48,6 +48,8 @@ export interface DramatisEnv
   EventLog?: DurableObjectNamespace;
   Workspace?: DurableObjectNamespace;
   Executor?: TaskExecutor;
+  /** Encrypts the secrets of projects. At least 32 bytes. */
+  SECRETS_KEY?: string;
   /** The containers of `dramatis/container`. Without it commands run in the embedded shell. */
   SHELL?: DurableObjectNamespace;
   /**

@@ -11,6 +11,7 @@ import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
 import { listsMoveOf } from "./d1/move-lists.ts";
 import { D1OwnedRows } from "./d1/owned-rows.ts";
+import { D1ProjectSecrets } from "./d1/project-secrets.ts";
 import { D1ProjectSettings, type KnownSettings } from "./d1/project-settings.ts";
 import { D1Repositories } from "./d1/repositories.ts";
 import type { TenantDatabases } from "./d1/tenant-databases.ts";
@@ -73,6 +74,8 @@ export function storesOf(options: DramatisOptions, embeddings: (env: DramatisEnv
     rows: withDatabases((databases) => new D1OwnedRows(databases)),
     settings: ({ DB }: DramatisEnv) =>
       DB === undefined ? null : new D1ProjectSettings(DB, known, systemClock),
+    secrets: ({ DB, SECRETS_KEY }: DramatisEnv) =>
+      DB === undefined ? null : new D1ProjectSecrets(DB, SECRETS_KEY),
     attachments: (env: DramatisEnv) => withStore(objects(env), (store) => new AttachmentStore(store)),
     ...{ objects, vectors, embedders, artifacts, projects },
   };

@@ -1,5 +1,6 @@
 /** Projects and workspaces over HTTP. */
 import type { z } from "zod";
+import type { ProjectSecretView, projectSecretBody } from "../protocol/project-secrets.ts";
 import type {
   Branches,
   commitView,
@@ -37,6 +38,21 @@ export interface ProjectsClient {
    * await client.projects.update("shop", { allowedModelProviders: ["anthropic"], budget: { tokens: 1_000_000 } });
    */
   update(id: string, change: ProjectChange, options?: RequestOptions): Promise<Project>;
+  /** Lists the secrets, without their values. For authors, operators and administrators. */
+  secrets(id: string, options?: RequestOptions): Promise<{ secrets: ProjectSecretView[] }>;
+  /**
+   * Stores a secret. Requests of `http.request` in the project carry it to its hosts. For operators and administrators.
+   *
+   * @example
+   * await client.projects.putSecret("shop", "stock", { value: key, hosts: ["api.example.com"], prefix: "Bearer " });
+   */
+  putSecret(
+    id: string,
+    secret: string,
+    body: z.input<typeof projectSecretBody>,
+    options?: RequestOptions,
+  ): Promise<ProjectSecretView>;
+  deleteSecret(id: string, secret: string, options?: RequestOptions): Promise<void>;
   /** Deletes a project with its repositories and artifacts. It cannot be restored. */
   delete(id: string, options?: RequestOptions): Promise<void>;
   /** Adds an empty repository. */
@@ -135,6 +151,10 @@ export function projectsClient({ get, list, write, remove, download }: Requests)
     get: (id, init) => get(pathOf("projects", id), init),
     create: (project, init) => write("POST", "projects", project, init),
     update: (id, change, init) => write("PATCH", pathOf("projects", id), change, init),
+    secrets: (id, init) => get(pathOf("projects", id, "secrets"), init),
+    putSecret: (id, secret, body, init) =>
+      write("PUT", pathOf("projects", id, "secrets", secret), body, init),
+    deleteSecret: (id, secret, init) => remove(pathOf("projects", id, "secrets", secret), init),
     delete: (id, init) => remove(pathOf("projects", id), init),
     addRepository: (id, added, init) => write("POST", pathOf("projects", id, "repos"), added, init),
     deleteRepository: (id, repo, init) => remove(repository(id, repo), init),

@@ -340,4 +340,18 @@ export const MIGRATIONS: readonly Migration[] = [
       "ALTER TABLE projects ADD COLUMN calls INTEGER NOT NULL DEFAULT 0",
     ],
   },
+  {
+    name: "0011_project_secrets",
+    statements: [
+      `CREATE TABLE project_secrets (
+        tenant TEXT NOT NULL,
+        project TEXT NOT NULL,
+        id TEXT NOT NULL,
+        target TEXT NOT NULL,
+        sealed TEXT NOT NULL,
+        updated_at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, project, id)
+      ) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

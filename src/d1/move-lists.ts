@@ -28,7 +28,15 @@ const SLICES = 20;
 
 const STAYS: readonly string[] = [
   ...["dramatis_migrations", "tenant_databases", "libraries", "definitions"],
-  ...["projects", "repositories", "removed_repositories", "git_packs", "git_refs", "artifacts"],
+  ...[
+    "projects",
+    "project_secrets",
+    "repositories",
+    "removed_repositories",
+    "git_packs",
+    "git_refs",
+    "artifacts",
+  ],
   ...["artifact_operations", "mcp_servers"],
 ];
 const TABLES = [...Object.keys(OWNED_TABLES), ...Object.keys(OTHER_TABLES)]

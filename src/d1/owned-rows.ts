@@ -108,6 +108,7 @@ export const OTHER_TABLES = {
   runs: "the runs of workflows",
   tenant_databases: "the databases with the lists of tenants",
   projects: "the projects of tenants",
+  project_secrets: "the encrypted secrets of projects",
   repositories: "the git repositories of projects",
   git_packs: "the stored packs of repositories",
   git_refs: "the branches and tags of repositories",

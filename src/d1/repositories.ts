@@ -159,6 +159,7 @@ const REMOVE = [
   "DELETE FROM repositories WHERE tenant = ?1 AND project = ?2 AND id = coalesce(?3, id)",
   "DELETE FROM artifacts WHERE tenant = ?1 AND project = ?2 AND ?3 IS NULL",
   "DELETE FROM artifact_operations WHERE tenant = ?1 AND project = ?2 AND ?3 IS NULL",
+  "DELETE FROM project_secrets WHERE tenant = ?1 AND project = ?2 AND ?3 IS NULL",
   "DELETE FROM projects WHERE tenant = ?1 AND id = ?2 AND ?3 IS NULL",
 ];
 /** With the empty text as tenant, it reads the rows of all tenants. */

@@ -30,6 +30,7 @@ import { mcpServerRoutes } from "./routes/mcp-servers.ts";
 import { meRoutes } from "./routes/me.ts";
 import { memoryRoutes } from "./routes/memories.ts";
 import { participantRoutes } from "./routes/participants.ts";
+import { projectSecretRoutes } from "./routes/project-secrets.ts";
 import { projectRoutes } from "./routes/projects.ts";
 import { recordRoutes } from "./routes/record.ts";
 import { replayRoutes } from "./routes/replays.ts";
@@ -49,6 +50,7 @@ export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...libraryRoutes,
   ...mcpServerRoutes,
   ...projectRoutes,
+  ...projectSecretRoutes,
   ...gitRoutes,
   ...artifactRoutes,
   ...conversationListRoutes,

@@ -5,10 +5,10 @@
  */
 import { z } from "zod";
 import { mcpServerIdSchema } from "../library/definitions/mcp-reference.ts";
-import { isPrivateHost } from "../library/tasks/host-rules.ts";
 import { MAX_TIMEOUT_MS } from "../library/tools/tool-schema.ts";
 import { TOOL_EFFECTS } from "../protocol/definition-parts.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { isPrivateHost } from "../shared/host-rules.ts";
 import { validate } from "../shared/validation.ts";
 
 const secret = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/, "Must be the name of a variable.");

@@ -176,6 +176,18 @@ describe("requests", () => {
       { budget: null },
     ],
     [
+      "projects.secrets",
+      (client) => client.projects.secrets("shop"),
+      "GET /api/projects/shop/secrets",
+      undefined,
+    ],
+    [
+      "projects.putSecret",
+      (client) => client.projects.putSecret("shop", "stock", { value: "a-secret", hosts: ["a.example"] }),
+      "PUT /api/projects/shop/secrets/stock",
+      { value: "a-secret", hosts: ["a.example"] },
+    ],
+    [
       "projects.addRepository",
       (client) => client.projects.addRepository("shop", { id: "web", defaultBranch: "trunk" }),
       "POST /api/projects/shop/repos",
@@ -341,6 +353,7 @@ describe("requests", () => {
     expect(await client.memories.delete("guide", "mem_1")).toBeUndefined();
     expect(await client.artifacts.delete("shop", "c.md", { ifVersion: "0f" })).toBeUndefined();
     await client.projects.deleteRepository("shop", "web");
+    await client.projects.deleteSecret("shop", "stock");
     await client.projects.delete("shop");
     await client.workspaces.delete("run_1");
     expect(received.map(({ method, url, body }) => `${method} ${url} ${body}`)).toEqual([
@@ -348,6 +361,7 @@ describe("requests", () => {
       "DELETE /api/agents/guide/memories/mem_1 ",
       "DELETE /api/projects/shop/artifact?path=c.md&ifVersion=0f ",
       "DELETE /api/projects/shop/repos/web ",
+      "DELETE /api/projects/shop/secrets/stock ",
       "DELETE /api/projects/shop ",
       "DELETE /api/runs/run_1/workspace ",
     ]);

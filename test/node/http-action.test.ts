@@ -5,8 +5,9 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { requestHttp } from "../../src/agents/executor/actions/http-request.ts";
 import { resolverAt } from "../../src/agents/executor/actions/resolver.ts";
-import { addressProblem, hostProblem, isPrivateHost } from "../../src/library/tasks/host-rules.ts";
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../src/library/tasks/task-limits.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import { addressProblem, hostProblem, isPrivateHost } from "../../src/shared/host-rules.ts";
 import { isJson, type Json } from "../../src/shared/json.ts";
 
 interface Seen {
@@ -53,6 +54,50 @@ const ask = (input: Json, hosts: string[] = [first], signal = never) =>
   requestHttp({ hosts }, input, { signal, idempotencyKey: "op_1/step" });
 const redirect = (status: number, location: string) => (_: Seen, response: ServerResponse) =>
   void response.writeHead(status, { location }).end();
+
+describe("HTTP-7 secrets", () => {
+  const secret = "key-of-the-first-host";
+  const credentials = async ({ host }: URL) =>
+    host === first ? [{ header: "x-api-key", value: `Key ${secret}`, secret }] : [];
+  const call = (input: Json) =>
+    requestHttp({ hosts: [first, second] }, input, {
+      signal: never,
+      idempotencyKey: "op_1/step",
+      credentials,
+    });
+
+  test("go to their host only, in place of a header of the input, also before and after a redirect", async () => {
+    answer = ({ url, headers: { host } }, response) =>
+      url === "/end"
+        ? void response.end("ok")
+        : redirect(302, host === first ? `http://${second}/` : `http://${first}/end`)({} as Seen, response);
+    await call({ url: `http://${first}/`, headers: { "X-Api-Key": "mine" } });
+    const keys = seen.map(({ headers }) => headers["x-api-key"]);
+    expect(keys).toEqual([`Key ${secret}`, undefined, `Key ${secret}`]);
+  });
+
+  test("are in no result, even if the server sends them back", async () => {
+    answer = ({ headers }, response) =>
+      void response
+        .writeHead(200, { "content-type": "application/json", "x-seen": headers["x-api-key"] })
+        .end(JSON.stringify({ [secret]: [`It is ${secret}.`] }));
+    const result = await call({ url: `http://${first}/` });
+    expect(result).toMatchObject({
+      headers: { "x-seen": "Key [redacted]" },
+      body: { "[redacted]": ["It is [redacted]."] },
+    });
+  });
+
+  test("SECRET-3 that cannot be read stop the request", async () => {
+    const failing = async () => {
+      throw new DramatisError("UNAVAILABLE", "The database does not answer.", { retriable: true });
+    };
+    const options = { signal: never, idempotencyKey: "op_1/step", credentials: failing };
+    const request = requestHttp({ hosts: [first] }, { url: `http://${first}/` }, options);
+    await expect(request).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
+    expect(seen).toEqual([]);
+  });
+});
 
 describe("HTTP-6 a resolver", () => {
   const records = (answers: Record<string, { type: number; data: string }[]>) => {

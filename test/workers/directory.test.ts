@@ -294,7 +294,7 @@ describe("rows", () => {
       ],
       ...["libraries", "definitions", "usage", "runs", "triggers", "memories", "dramatis_migrations"],
       ...["tenant_databases", "projects", "repositories", "git_packs", "git_refs"],
-      ...["artifacts", "artifact_operations", "removed_repositories", "mcp_servers"],
+      ...["artifacts", "artifact_operations", "removed_repositories", "mcp_servers", "project_secrets"],
     ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
     // An isolate caches a reference to the database, so each reference stands for an isolate.

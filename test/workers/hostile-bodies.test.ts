@@ -93,6 +93,7 @@ describe.each(
       .replace(":library", "target")
       .replace(":project", "target")
       .replace(":repo", "target")
+      .replace(":secret", "target")
       .replace(":server", "steady")
       .replace(":tenant", principal.tenant)
       .replace(

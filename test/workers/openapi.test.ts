@@ -576,6 +576,14 @@ describe("API-1 answers fit the document", () => {
     await ask("changeProject", path, put({ limits: { maxConcurrentRuns: 2 }, budget: { tokens: 5 } }));
     await ask("changeProject", path, put({ allowedModelProviders: ["nobody"] }));
     await ask("changeProject", path, put({ name: "Described again" }), MEMBER);
+    const secret = `${path}/secrets/stock`;
+    await ask("putProjectSecret", secret, put({ value: "a-secret", hosts: ["api.example.com"] }));
+    await ask("putProjectSecret", secret, put({ value: "a-secret", hosts: ["*"] }));
+    for (const principal of [MEMBER, ADMIN]) {
+      await ask("listProjectSecrets", `${path}/secrets`, {}, principal);
+      await ask("deleteProjectSecret", secret, {}, principal);
+    }
+    await ask("deleteProjectSecret", secret);
     await ask("getProject", path);
     await ask("createRepository", `${path}/repos`, body({ id: "further" }));
     await ask("createRepository", `${path}/repos`, body({ id: "artifacts" }));

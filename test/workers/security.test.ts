@@ -137,6 +137,9 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getProject: TENANTS,
   changeProject: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   deleteProject: OF_AUTHORS,
+  putProjectSecret: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  listProjectSecrets: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  deleteProjectSecret: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   createRepository: OF_AUTHORS,
   deleteRepository: OF_AUTHORS,
   listBranches: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
@@ -280,6 +283,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   acceptMcpTools: () => ({ tools: [{ id: "none", hash: "none" }] }),
   createProject: ({ project }) => ({ id: project }),
   changeProject: () => ({ name: TENANT_WORD }),
+  putProjectSecret: () => ({ value: "let-me-in", hosts: ["api.example.com"] }),
   createRepository: () => ({ id: "further" }),
   writeFiles: () => ({ files: { "README.md": "Let me in." } }),
   writeArtifact: () => ({ content: "Let me in." }),
@@ -439,6 +443,8 @@ beforeAll(async () => {
   const project = "private";
   const code = { id: project, name: TENANT_WORD, repositories: [{ id: "code" }] };
   await server.call(owner, "POST", "/api/projects", 201, code);
+  const secret = { value: "the-secret-of-the-owner", hosts: ["api.example.com"] };
+  await server.call(owner, "PUT", `/api/projects/${project}/secrets/stock`, 200, secret);
   const files = { "README.md": TENANT_WORD };
   for (const repo of ["code", "artifacts"])
     await server.call(owner, "PUT", `/api/projects/${project}/repos/${repo}/files`, 200, { files });
@@ -507,7 +513,11 @@ function pathOf(path: string, ids: Ids): string {
     return path.replace(":library", library).replace(":id", "known").replace(":version", "1");
   }
   if (/^\/(?:api\/projects|git)/.test(path))
-    return path.replace(":project", project).replace(":repo", "code").replace(":file", `${ids.pack}.idx`);
+    return path
+      .replace(":project", project)
+      .replace(":repo", "code")
+      .replace(":secret", "stock")
+      .replace(":file", `${ids.pack}.idx`);
   const response = `resp_${conversation.slice(-26)}${turn.slice(-26)}_0`;
   const id = path.includes("conversation")
     ? conversation

@@ -99,7 +99,10 @@ const app = dramatis({
     resilience: { interceptors: [deletesAttachments] },
   },
   tasks: {
-    allowedHosts: [new URL(environment.PROVIDER_CONTROL_URL).host, "inside.example.org"],
+    allowedHosts: [
+      ...[environment.PROVIDER_CONTROL_URL, environment.MCP_URL].map((address) => new URL(address).host),
+      "inside.example.org",
+    ],
     resolver: `${environment.PROVIDER_CONTROL_URL}/dns`,
   },
   telemetry: { exporter: tracedExporter },

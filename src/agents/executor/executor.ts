@@ -32,7 +32,7 @@ const ASK_AGAIN_MS = 1_000;
 /** The application's parts for its executor. */
 export interface ExecutorApplication
   extends Pick<Application, "attachments" | "maxAttachmentBytes">,
-    Pick<ActionPorts, "mayReach" | "resolve" | "models" | "vectors">,
+    Pick<ActionPorts, "mayReach" | "resolve" | "credentials" | "models" | "vectors">,
     Pick<ToolPorts, "mcp"> {
   tools: ToolCodes;
   clock: Clock;

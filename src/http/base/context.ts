@@ -6,6 +6,7 @@ import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { ListsMove } from "../../d1/move-lists.ts";
+import type { D1ProjectSecrets } from "../../d1/project-secrets.ts";
 import type { D1ProjectSettings } from "../../d1/project-settings.ts";
 import type { TriggerDirectory } from "../../d1/triggers.ts";
 import type { Projects } from "../../git/projects.ts";
@@ -28,6 +29,7 @@ export interface RequestPorts {
   lists(): ListsMove;
   attachments(): AttachmentStore;
   settings(): D1ProjectSettings;
+  secrets(): D1ProjectSecrets;
   projects(): Projects;
   artifacts(): Artifacts;
   mcpServers(): McpTools;

@@ -61,7 +61,7 @@ export function permitExport({ principal }: HttpEnv["Variables"]): void {
 }
 
 /** Throws `FORBIDDEN` unless the principal may change settings: their limits hold for authors, too. */
-function permitSettings({ principal }: HttpEnv["Variables"]): void {
+export function permitSettings({ principal }: HttpEnv["Variables"]): void {
   if (mayReadAll(principal)) return;
   throw new DramatisError(
     "FORBIDDEN",
@@ -169,7 +169,7 @@ export const projectRoutes: readonly Route[] = [
       tag: "projects",
       summary: "Delete a project with its repositories and artifacts",
       description:
-        "For authors and administrators. A project with settings is for operators and administrators. It cannot be restored. Agents and conversations that name the project stay, and have no repositories. A new project of the same id is empty.",
+        "For authors and administrators. A project with settings or secrets is for operators and administrators. It cannot be restored. Agents and conversations that name the project stay, and have no repositories. A new project of the same id is empty.",
       params: projectParams,
       answers: [{ status: 204, description: "The project is deleted." }],
       errors: ["FORBIDDEN", "UNAVAILABLE"],
@@ -179,7 +179,8 @@ export const projectRoutes: readonly Route[] = [
       const { projects } = variables;
       const { tenant } = variables.principal;
       const view = await projects().rows.project(tenant, project);
-      if (view !== null && hasSettings(view)) permitSettings(variables);
+      const secrets = await variables.secrets().list({ tenant, projectId: project });
+      if (secrets.length > 0 || (view !== null && hasSettings(view))) permitSettings(variables);
       await projects().remove({ tenant, project });
       return empty();
     },

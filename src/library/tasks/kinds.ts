@@ -17,11 +17,11 @@ import {
 } from "../../protocol/task-definition.ts";
 import { isRead, WORKSPACE_KINDS } from "../../protocol/workspace.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
+import { hostProblem } from "../../shared/host-rules.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/template-limits.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { MAX_TIMEOUT_MS } from "../tools/tool-schema.ts";
-import { hostProblem } from "./host-rules.ts";
 import { schemaCheck } from "./schema-check.ts";
 import {
   MAX_ACTION_HOSTS,

@@ -9,14 +9,16 @@
  * HTTP-3  No answer, 408, 429 and 5xx are transient errors. Any other status is a result. Its body is text unless it is JSON within the
  *         limits of a result.
  * HTTP-5  A request that HTTP cannot express is refused without a retry.
+ * HTTP-7  Each request, also after a redirect, carries the secrets of the project for its address. The result has none of them.
  */
 import { z } from "zod";
-import { addressProblem } from "../../../library/tasks/host-rules.ts";
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../../library/tasks/task-limits.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
+import { addressProblem } from "../../../shared/host-rules.ts";
 import { isJsonWithin, type Json, type JsonObject, MAX_DEPTH, parseJson } from "../../../shared/json.ts";
+import { withoutValues } from "../../../shared/redact.ts";
 import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
 import { checkResolved, type ResolveHost } from "./resolver.ts";
 
@@ -44,6 +46,16 @@ export type SendHttp = (
   request: { method: string; headers: Headers; signal: AbortSignal; redirect: "manual"; body?: string },
 ) => Promise<Response>;
 
+/** A header with a secret. `secret` is the part of its value that must not be shown. */
+interface Credential {
+  header: string;
+  value: string;
+  secret: string;
+}
+
+/** Returns the headers with secrets for an address. */
+export type CredentialsFor = (url: URL) => Promise<readonly Credential[]>;
+
 interface Sent {
   url: URL;
   method: string;
@@ -58,9 +70,16 @@ export async function requestHttp(
   {
     send = fetch,
     resolve,
+    credentials = async () => [],
     signal,
     idempotencyKey,
-  }: { send?: SendHttp; resolve?: ResolveHost; signal: AbortSignal; idempotencyKey: string },
+  }: {
+    send?: SendHttp;
+    resolve?: ResolveHost;
+    credentials?: CredentialsFor;
+    signal: AbortSignal;
+    idempotencyKey: string;
+  },
 ): Promise<JsonObject> {
   let sent = requestOf(input);
   if (effect === "idempotent" && !sent.headers.has("idempotency-key"))
@@ -68,13 +87,19 @@ export async function requestHttp(
       "Its idempotency key has characters that HTTP does not allow. Use ASCII letters, digits and punctuation.",
       () => sent.headers.set("idempotency-key", idempotencyKey),
     );
+  const secrets: string[] = [];
   for (let redirects = 0; ; redirects++) {
     const problem = addressProblem(sent.url, hosts);
     if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED", rule: "network" });
     await checkResolved(sent.url.hostname, resolve, signal);
-    const response = await answerTo(sent, send, signal);
+    const headers = new Headers(sent.headers);
+    for (const { header, value, secret } of await credentials(sent.url)) {
+      headers.set(header, value);
+      secrets.push(secret);
+    }
+    const response = await answerTo({ ...sent, headers }, send, signal);
     const next = redirectOf(sent, response);
-    if (next === null) return resultOf(response);
+    if (next === null) return withoutValues(await resultOf(response), secrets);
     await response.body?.cancel();
     if (redirects >= MAX_HTTP_REDIRECTS)
       throw new ToolError(`It was redirected more than ${MAX_HTTP_REDIRECTS} times.`);

@@ -5,9 +5,9 @@
  *         answer, the request is not sent.
  */
 import { z } from "zod";
-import { isPrivateHost } from "../../../library/tasks/host-rules.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { isPrivateHost } from "../../../shared/host-rules.ts";
 
 /** Returns the addresses of a public name. Throws `ToolError`. */
 export type ResolveHost = (name: string, signal: AbortSignal) => Promise<string[]>;

@@ -9,10 +9,11 @@ import type { HttpRequestAction, PinnedAction } from "../../../protocol/task-def
 import { COMMAND_MS } from "../../../protocol/workspace.ts";
 import { defined } from "../../../shared/defined.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
+import type { CallContext } from "../../../shared/identifiers.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { runEmbed } from "../actions/embed.ts";
-import { requestHttp, type SendHttp } from "../actions/http-request.ts";
+import { type CredentialsFor, requestHttp, type SendHttp } from "../actions/http-request.ts";
 import { runLlm } from "../actions/llm.ts";
 import { runMemory } from "../actions/memory.ts";
 import { runMock } from "../actions/mock.ts";
@@ -39,6 +40,11 @@ export interface ActionPorts {
   http?(action: HttpRequestAction, context: ToolContext): SendHttp;
   /** Resolves public hosts before requests. Absent: they are not resolved. */
   resolve?: ResolveHost;
+  /** Returns the headers with secrets of a project for an address. Absent: projects have no secrets. */
+  credentials?(
+    project: Pick<CallContext, "tenant" | "projectId">,
+    ...of: Parameters<CredentialsFor>
+  ): ReturnType<CredentialsFor>;
   models?: ActionModels;
   vectors: VectorIndexes;
 }
@@ -73,11 +79,12 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     case "http.request": {
       const hosts = run.isAuthored ? action.hosts.filter((host) => ports.mayReach(host)) : action.hosts;
       const send = ports.http?.(action, context);
+      const credentials = ports.credentials?.bind(undefined, context.context);
       return inTime(action.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS, run, (signal) =>
         requestHttp({ ...action, hosts }, input, {
           signal,
           idempotencyKey: context.operationId,
-          ...defined({ send, resolve: ports.resolve }),
+          ...defined({ send, resolve: ports.resolve, credentials }),
         }),
       );
     }

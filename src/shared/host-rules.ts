@@ -7,7 +7,7 @@
  * HOSTS-3  A posted task reaches only hosts in the deployer's list, by exact spelling. `*` allows all public hosts.
  */
 import ipaddr from "ipaddr.js";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError } from "./errors.ts";
 
 /** Names that resolve only within a private network. */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa)$/;
