@@ -119,7 +119,8 @@ const LIST_REFS = `SELECT name, oid FROM git_refs
 WHERE tenant = ?1 AND project = ?2 AND repo = ?3 ORDER BY name`;
 const FIND_REF =
   "SELECT name, oid FROM git_refs WHERE tenant = ?1 AND project = ?2 AND repo = ?3 AND name = ?4";
-const DELETE_REF = "DELETE FROM git_refs WHERE tenant = ?1 AND project = ?2 AND repo = ?3 AND name = ?4";
+const DELETE_REF = `DELETE FROM git_refs
+WHERE tenant = ?1 AND project = ?2 AND repo = ?3 AND name = ?4 AND oid = coalesce(?5, oid)`;
 const LIST_PACKS = `SELECT name, bytes FROM git_packs
 WHERE tenant = ?1 AND project = ?2 AND repo = ?3 ORDER BY created_at, name`;
 
@@ -292,8 +293,13 @@ export class D1Repositories {
     return row?.oid ?? null;
   }
 
-  async deleteReference({ tenant, project, repo }: RepositoryAddress, name: string): Promise<void> {
-    await this.#queries.change(DELETE_REF, tenant, project, repo, name);
+  /** Deletes a reference; with `at`, only at this commit. */
+  async deleteReference(
+    { tenant, project, repo }: RepositoryAddress,
+    name: string,
+    at?: string,
+  ): Promise<void> {
+    await this.#queries.change(DELETE_REF, tenant, project, repo, name, at ?? null);
   }
 
   /** Returns the packs of a repository, oldest first. */

@@ -89,9 +89,9 @@ export class GitRepository {
     return this.ports.rows.move(this.address, [{ name: HEADS + branch, from: null, to: at }]);
   }
 
-  /** Deletes a branch. Its commits stay readable by their ids. */
-  deleteBranch(branch: string): Promise<void> {
-    return this.ports.rows.deleteReference(this.address, HEADS + branch);
+  /** Deletes a branch; with `at`, only at this commit. Its commits stay readable by their ids. */
+  deleteBranch(branch: string, at?: string): Promise<void> {
+    return this.ports.rows.deleteReference(this.address, HEADS + branch, at);
   }
 
   /** Returns the files of a commit by their paths, without submodules. Throws `NOT_FOUND` without the commit. */

@@ -125,6 +125,7 @@ const change = z.strictObject({ path: z.string(), change: z.enum(["added", "modi
 export const workspaceView = z
   .strictObject({
     branch: z.string().meta({ description: "The branch in each repository." }),
+    version: z.int().meta({ description: "Ascends with each operation that changes files." }),
     repositories: z.array(
       z.strictObject({
         id: z.string(),

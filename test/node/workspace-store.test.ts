@@ -1,16 +1,12 @@
 /** The storage of a workspace, while its repositories are deleted and created. */
 import { expect, test } from "vitest";
 import { OpenRepositories } from "../../src/agents/workspace/open-repositories.ts";
-import { WorkspaceRuntime } from "../../src/agents/workspace/runtime.ts";
-import { embeddedShell } from "../../src/agents/workspace/shell/shell.ts";
 import { WorkspaceStore } from "../../src/agents/workspace/store.ts";
-import { D1Repositories } from "../../src/d1/repositories.ts";
 import { Projects } from "../../src/git/projects.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import { unwrap } from "../../src/shared/errors.ts";
-import { ADDRESS, AUTHOR, changes, gitWorld } from "../support/git-worlds.ts";
+import { ADDRESS, gitWorld } from "../support/git-worlds.ts";
 
 test("WORKSPACE-7 an operation that a deletion overtakes leaves no file in the new repository of the same id", async () => {
   const { rows, objects, ids, clock } = await gitWorld();
@@ -61,39 +57,8 @@ test("ERASE-7 WORKSPACE-2 erasing a call spares calls with longer ids, and an ho
     undefined,
     { id: "many_461/x" },
   ]);
-});
-
-/** Its caller stops after a branch was created. */
-class StoppingRepositories extends D1Repositories {
-  override async move(...moves: Parameters<D1Repositories["move"]>): Promise<never> {
-    await super.move(...moves);
-    throw new Error("The actor has stopped.");
-  }
-}
-
-test("WORKBACKUP-1 a restoration that stops after it has created a branch leaves no branch to the next import", async () => {
-  const { repository, rows, objects, ids, clock, database } = await gitWorld();
-  const { tenant, project, repo } = ADDRESS;
-  const begin = {
-    ...{ parents: [], message: "Begin", author: AUTHOR, at: 1_000 },
-    changes: changes({ a: "1" }),
-  };
-  const made = await repository.commit("main", null, begin);
-  if (made === "moved") throw new Error("The branch has moved.");
-  const own = new NodeSqlDatabase();
-  const stores = { database: own, keyValue: new NodeKeyValue(own) };
-  const started = (of: D1Repositories) =>
-    new WorkspaceRuntime({
-      ...{ stores, clock, shell: embeddedShell, branchPrefix: "dramatis", isSensitive: () => false },
-      ...{
-        projects: () => new Projects({ rows: of, objects, ids }),
-        tenant: () => tenant,
-        id: () => "conv-conv_1",
-      },
-    });
-  const saved = { project, repositories: [{ repo, base: made.oid, head: made.oid, hasBranch: true }] };
-  expect((await started(new StoppingRepositories(database, clock)).restore(saved)).ok).toBe(false);
-  expect(await repository.branches()).toHaveLength(2);
-  unwrap(await started(rows).restore(null));
-  expect(await repository.branches()).toEqual([{ name: "main", oid: made.oid }]);
+  const { version } = store;
+  store.forget("late");
+  save("later/x");
+  expect(store.version).toBe(version + 1);
 });

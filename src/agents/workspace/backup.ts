@@ -2,7 +2,7 @@
  * The export and the import of a workspace.
  *
  * WORKBACKUP-1  A restored workspace has the commits and the uncommitted files of the exported workspace, on a branch of its own. A repository is
- *               restored only if the project has it with these commits.
+ *               restored only if the project has it with these commits. The removal of an import deletes only the branches that it has made.
  */
 import type { GitRepository } from "../../git/git-repository.ts";
 import type { LostFiles, SavedFile, SavedPiece, SavedWorkspace } from "../../protocol/saved-workspace.ts";
@@ -70,19 +70,33 @@ export class WorkspaceBackup {
         continue;
       }
       const own = branch();
-      if (store.record === undefined) store.create({ project, branch: own });
+      const taken = new DramatisError(
+        "CONFLICT",
+        `The repository "${repo}" has a branch "${own}". Import under another id.`,
+      );
+      const { since } = view;
       const created = hasBranch && head !== null;
-      // The row comes first, so that a removal after a crash finds the branch.
-      store.putBranch({ repo, since: view.since, base, head, created: created ? 1 : 0 });
+      const before = created ? await git.head(own) : null;
+      if (before !== null && before !== head) throw taken;
+      if (store.record === undefined) store.create({ project, branch: own });
+      // The note comes first, so that a removal after a crash finds the branch.
+      if (created && before === null) store.noteMade({ repo, since, at: head });
+      store.putBranch({ repo, since, base, head, created: created ? 1 : 0 });
       if (created && !(await git.createBranch(own, head))) {
         store.forgetRepository(repo);
-        throw new DramatisError(
-          "CONFLICT",
-          `The repository "${repo}" has a branch "${own}". Import under another id.`,
-        );
+        throw taken;
       }
     }
     return lost;
+  }
+
+  /** Deletes the branches that an import has made, unless another writer has moved them. */
+  async undo(): Promise<void> {
+    const { store, repositories } = this.ports;
+    const { project, branch } = store.record ?? {};
+    if (project === undefined || branch === undefined) return;
+    for (const { repo, since, at } of store.made)
+      await repositories.git(project, repo, since).deleteBranch(branch, at);
   }
 
   /** Restores an uncommitted file. Returns `false` if its repository was not restored. */

@@ -122,6 +122,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
   async view(place: WorkspacePlace) {
     return asResult(async () => {
       const views = (await this.#use(place)) ?? (await this.#repositories.list(place.project));
+      const { version } = this.#store;
       const repositories = await Promise.all(
         views.map(async (view) => {
           const { branch, tree } = await this.#repositories.opened(place.project, view);
@@ -129,7 +130,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
           return { id, defaultBranch, base: branch.base, head: branch.head, changes: tree.status() };
         }),
       );
-      return { branch: this.#ownBranch, repositories };
+      return { branch: this.#ownBranch, version, repositories };
     });
   }
 
@@ -161,7 +162,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
   async restore(saved: Parameters<WorkspaceApi["restore"]>[0]) {
     return asResult(() =>
       this.#queue.run("restore", async () => {
-        await this.#deleteBranches();
+        await this.#backup.undo();
         this.#store.reset();
         for (const part of [this.#repositories, this.#backup]) part.forget();
         if (saved === null) return [];
@@ -182,18 +183,15 @@ export class WorkspaceRuntime implements WorkspaceApi {
   async remove() {
     return asDone(() =>
       this.#queue.run("remove", async () => {
-        await this.#deleteBranches();
-        if (this.#store.record !== undefined) await this.ports.shell.remove?.(this.#address);
+        const { record } = this.#store;
+        if (record !== undefined) {
+          for (const { repo, since } of this.#store.branches())
+            await this.#repositories.git(record.project, repo, since).deleteBranch(record.branch);
+          await this.ports.shell.remove?.(this.#address);
+        }
         this.#store.remove();
       }),
     );
-  }
-
-  async #deleteBranches(): Promise<void> {
-    const { record } = this.#store;
-    if (record === undefined) return;
-    for (const { repo, since } of this.#store.branches())
-      await this.#repositories.git(record.project, repo, since).deleteBranch(record.branch);
   }
 
   async #read(project: string, call: WorkspaceCall, operation: FileOperation): Promise<JsonObject> {

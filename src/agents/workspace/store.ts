@@ -12,6 +12,9 @@ const SCHEMA: ActorSchema = { of: "workspace", first: 1, steps: [] };
 const RECORD_KEY = "workspace";
 const PENDING_KEY = "commit";
 const REMOVED_KEY = "removed";
+const VERSION_KEY = "version";
+const MADE_KEY = "made";
+const KEYS = [RECORD_KEY, PENDING_KEY, VERSION_KEY, MADE_KEY];
 /** Results are kept for repeated calls: the newest, and those of the last hour up to a number. */
 const [MIN_RECEIPTS, MAX_RECEIPTS] = [50, 500];
 const RECEIPT_MS = 60 * 60 * 1_000;
@@ -29,7 +32,6 @@ const CHANGES = "SELECT path, mode, content FROM changes WHERE repo = ?";
 const PUT_CHANGE = "INSERT OR REPLACE INTO changes (repo, path, mode, content) VALUES (?, ?, ?, ?)";
 const DELETE_CHANGE = "DELETE FROM changes WHERE repo = ? AND path = ?";
 const DELETE_CHANGES = "DELETE FROM changes WHERE repo = ?";
-const VERSION = "SELECT coalesce(max(n), 0) AS n FROM receipts";
 const RECEIPT = "SELECT result FROM receipts WHERE id = ?";
 const PUT_RECEIPT = "INSERT OR REPLACE INTO receipts (id, at, result) VALUES (?, ?, ?)";
 /** `?1` is the beginning of ids. A digit after it would be another number. */
@@ -57,6 +59,11 @@ export interface BranchRow {
   head: string | null;
   /** The repository has the branch: 1, or 0 before the first commit. */
   created: number;
+}
+
+/** A branch that an import makes, and its commit. */
+export interface MadeBranch extends Pick<BranchRow, "repo" | "since"> {
+  at: string;
 }
 
 /** A commit that the repository may already have. */
@@ -96,7 +103,7 @@ export class WorkspaceStore {
     const { database, keyValue } = this.stores;
     database.transaction(() => {
       dropTables(this.stores);
-      for (const key of [RECORD_KEY, PENDING_KEY]) keyValue.delete(key);
+      for (const key of KEYS) keyValue.delete(key);
       keyValue.put(REMOVED_KEY, 1);
     });
   }
@@ -106,13 +113,22 @@ export class WorkspaceStore {
     const { database, keyValue } = this.stores;
     database.transaction(() => {
       dropTables(this.stores);
-      for (const key of [RECORD_KEY, PENDING_KEY, REMOVED_KEY]) keyValue.delete(key);
+      for (const key of [...KEYS, REMOVED_KEY]) keyValue.delete(key);
     });
   }
 
   /** Ascends with each operation that changes files. */
   get version(): number {
-    return this.stores.database.all<{ n: number }>(VERSION)[0]?.n ?? 0;
+    return this.stores.keyValue.get<number>(VERSION_KEY) ?? 0;
+  }
+
+  /** The branches that an import makes. Others may already have another branch of the name. */
+  get made(): readonly MadeBranch[] {
+    return this.stores.keyValue.get<MadeBranch[]>(MADE_KEY) ?? [];
+  }
+
+  noteMade(branch: MadeBranch): void {
+    this.stores.keyValue.put(MADE_KEY, [...this.made, branch]);
   }
 
   create(record: WorkspaceRecord): void {
@@ -165,6 +181,7 @@ export class WorkspaceStore {
     const { database } = this.stores;
     if (file === undefined) database.run(DELETE_CHANGE, repo, path);
     else database.run(PUT_CHANGE, repo, path, file?.mode ?? null, file?.content ?? null);
+    this.#ascend();
   }
 
   receipt(id: string): JsonObject | undefined {
@@ -221,5 +238,10 @@ export class WorkspaceStore {
     const now = this.stores.clock.now();
     this.stores.database.run(PUT_RECEIPT, id, now, JSON.stringify(result));
     this.stores.database.run(FORGET, now - RECEIPT_MS);
+    this.#ascend();
+  }
+
+  #ascend(): void {
+    this.stores.keyValue.put(VERSION_KEY, this.version + 1);
   }
 }
