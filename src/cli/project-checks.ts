@@ -187,11 +187,7 @@ function classProblems({ migrations }: Config, code: string | null, main = "", r
   const unexported = strangers.filter((name) => mistyped.every((each) => each.name !== name));
   const missing = exported === null ? [] : REQUIRED.filter((name) => !exported.has(name) && !known.has(name));
   const executor = known.has("Executor")
-    ? [
-        failed(
-          `${CONFIG}: "migrations" names Executor, which is not a Durable Object. Remove "Executor" from "new_sqlite_classes".`,
-        ),
-      ]
+    ? [failed(`${CONFIG}: "migrations" names "Executor", which is not a Durable Object. Remove this name.`)]
     : [];
   const entry = `{ "tag": "v${migrations.length + 1}", "new_sqlite_classes": [${quoted(unmigrated)}] }`;
   return [

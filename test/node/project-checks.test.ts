@@ -291,7 +291,7 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
       migrations: [{ tag: "v1", new_sqlite_classes: [...CLASSES, "Executor"] }],
     })),
     "failed",
-    'Remove "Executor" from "new_sqlite_classes".',
+    '"migrations" names "Executor", which is not a Durable Object. Remove this name.',
   ],
   [
     "an actor of the project without a migration",
