@@ -410,7 +410,7 @@ describe("rule 19: everything else", () => {
   test("repeats the message and suggests other messages", async () => {
     const { text } = await ask("Tell me a story.");
     expect(text).toMatch(/^Offline model: you wrote "Tell me a story\."\. No language model is connected/);
-    for (const tip of ["12*(3+4)", "What day is today?", "Make a note", "How do I", "OPENAI_API_KEY"]) {
+    for (const tip of ["12 * 34", "What day is today?", "Make a note", "How do I", "OPENAI_API_KEY"]) {
       expect(text).toContain(tip);
     }
   });
@@ -418,7 +418,7 @@ describe("rule 19: everything else", () => {
   test("suggests no tool that the agent does not have", async () => {
     const { text } = await ask("Tell me a story.", { tools: ["dates"] });
     expect(text).toContain("What day is today?");
-    expect(text).not.toContain("12*(3+4)");
+    expect(text).not.toContain("12 * 34");
   });
 
   test("a version number, a date or a lone number is no calculation", async () => {

@@ -3,7 +3,7 @@ import { type ReactNode, useId } from "react";
 
 /** The look of a control. */
 export const FIELD =
-  "block w-full min-w-0 rounded-lg border border-line bg-canvas px-3 py-2 text-base text-ink aria-invalid:border-danger disabled:text-muted sm:text-sm";
+  "block w-full min-w-0 rounded-lg border border-muted/70 bg-canvas px-3 py-2 text-base text-ink aria-invalid:border-danger disabled:text-muted sm:text-sm";
 
 /** Attributes that tie a control to its label and its notes. */
 export interface ControlProps {
@@ -27,7 +27,7 @@ export function Field({ label, description, error, children }: FieldProps) {
   ];
   return (
     <div className="min-w-0 space-y-1">
-      <label htmlFor={id} className="block text-xs text-muted">
+      <label htmlFor={id} className="block text-xs font-medium text-muted">
         {label}
       </label>
       {description !== undefined && (

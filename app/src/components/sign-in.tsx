@@ -87,6 +87,8 @@ function SignInForm({ session: { signIn, reason }, isNewTab, children }: SignInF
   );
 }
 
+const focus = (input: HTMLInputElement | null) => input?.focus();
+
 function TokenForm({ reason, children }: { reason: string | undefined; children: ReactNode }) {
   const [text, setText] = useState("");
   const [error, setError] = useState<string | undefined>(undefined);
@@ -112,12 +114,13 @@ function TokenForm({ reason, children }: { reason: string | undefined; children:
       {!isRefused && reason !== undefined && reason !== "" && <p className="text-sm text-muted">{reason}</p>}
       <Field
         label="Token"
-        description="A token of your system. It stays in this tab."
+        description="The operator of this server gives you a token. It stays in this tab."
         error={error ?? refusal}
       >
         {(control) => (
           <input
             {...control}
+            ref={focus}
             type="password"
             autoComplete="off"
             spellCheck={false}

@@ -17,7 +17,7 @@ const ABOUT_TOOL = /\bwhat does (?:the )?["'`]?([\w -]{1,60}?)["'`]? do\b/i;
 
 /** Examples of messages for the tools that the rules know. */
 const KNOWN: Readonly<Record<string, string>> = {
-  calculator: "What is 12*(3+4)?",
+  calculator: "What is 12 * 34?",
   dates: "What day is today?",
   remember: "Remember that my cat is called Miso.",
   notes: "Make a note: the key is under the mat.",

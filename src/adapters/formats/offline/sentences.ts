@@ -78,7 +78,7 @@ export function calculate({ text, offers, isCalled }: View): OfflineAnswer | und
 
 /** Messages that rule 19 suggests, with the tool that they need. */
 const SUGGESTIONS: readonly [message: string, tool?: string][] = [
-  ["What is 12*(3+4)?", "calculator"],
+  ["What is 12 * 34?", "calculator"],
   ["What day is today?", "dates"],
   ["Remember that my cat is called Miso.", "remember"],
   ["Make a note: the key is under the mat.", "notes"],
