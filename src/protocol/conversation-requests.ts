@@ -16,6 +16,8 @@ const MAX_PARTICIPANTS = 100;
 const titleSchema = z
   .string()
   .max(200)
+  // A title with these marks would change the direction of the text beside it.
+  .overwrite((title) => title.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, ""))
   .refine((title) => !isBlank(title), BLANK_RULE)
   .refine((title) => title.isWellFormed(), UNICODE_RULE)
   .meta({ minLength: 1 });

@@ -229,6 +229,10 @@ describe.runIf(hasChromium)(`work on code in the console (${hasChromium ? "Chrom
     await author.getByRole("button", { name: "Delete tools for good?" }).click();
     await author.waitForURL("**/projects");
     await expect.poll(() => author.locator("[data-project=tools]").count()).toBe(0);
+    await author.getByTestId("create-project").locator("summary").click();
+    await author.getByLabel("Id of the project").fill("plain");
+    await author.getByRole("button", { name: "Create project" }).click();
+    await author.waitForURL("**/projects/plain");
     await author.goto(`${world.server.url}/projects/shop`);
     const repository = (repo: string) => author.locator(`[data-testid=repository][data-repo=${repo}]`);
     const [download] = await Promise.all([

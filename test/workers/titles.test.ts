@@ -52,6 +52,15 @@ async function listed({ id }: TestConversation): Promise<string | null | undefin
 const rename = (of: TestConversation, title: string | null) =>
   request(of.path, { method: "PATCH", body: JSON.stringify({ title }) });
 
+test("G24 a title of a person loses the marks that change the direction of text, and a title of such marks is refused", async () => {
+  const marked = "\u202eTrip\u202c to \u2067Oslo\u2069";
+  const conversation = await begin({ title: marked });
+  expect(await titleOf(conversation)).toBe("Trip to Oslo");
+  expect((await rename(conversation, `${marked} again`)).status).toBe(200);
+  expect(await titleOf(conversation)).toBe("Trip to Oslo again");
+  expect((await rename(conversation, "\u202e\u2066")).status).toBe(422);
+});
+
 describe("G24 automatic titles", () => {
   test("G24 TITLE-4 the first message gives a title, with its commit, to readers, lists and the journal; later messages change nothing", async () => {
     const conversation = await begin();

@@ -114,7 +114,7 @@ function TokenForm({ reason, children }: { reason: string | undefined; children:
       {!isRefused && reason !== undefined && reason !== "" && <p className="text-sm text-muted">{reason}</p>}
       <Field
         label="Token"
-        description="The operator of this server gives you a token. It stays in this tab."
+        description="Ask your operator for a token. It stays in this tab."
         error={error ?? refusal}
       >
         {(control) => (

@@ -84,11 +84,24 @@ export function TextField({ label, description, error, isId = false, ...input }:
   );
 }
 
-/** The fields of a repository. `repositoryOf` reads them. `at` is the JSON pointer of the repository. */
-export function RepositoryFields({ at, problemAt }: { at: string; problemAt: ProblemAt }) {
+interface RepositoryFieldsProps {
+  /** The JSON pointer of the repository. */
+  at: string;
+  problemAt: ProblemAt;
+  required?: boolean;
+}
+
+/** The fields of a repository. `repositoryOf` reads them. */
+export function RepositoryFields({ at, problemAt, required = true }: RepositoryFieldsProps) {
   return (
     <div className="grid gap-3 sm:grid-cols-2">
-      <TextField name="repo" label="Id of the repository" error={problemAt(`${at}/id`)} isId required />
+      <TextField
+        name="repo"
+        label={required ? "Id of the repository" : "Id of the repository (optional)"}
+        error={problemAt(`${at}/id`)}
+        isId
+        required={required}
+      />
       <TextField
         name="branch"
         label="Default branch"

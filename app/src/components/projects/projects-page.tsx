@@ -83,10 +83,12 @@ function CreateProject() {
       pointers={["/id", "/name", ...repositoryPointers("/repositories/0")]}
       onSubmit={async (form) => {
         const name = String(form.get("name")).trim();
+        const repository = repositoryOf(form);
+        const isNamed = repository.id !== "" || repository.defaultBranch !== undefined;
         const { id } = await client.projects.create({
           id: String(form.get("id")).trim(),
           ...(name === "" ? {} : { name }),
-          repositories: [repositoryOf(form)],
+          repositories: isNamed ? [repository] : [],
         });
         navigate(projectPath(id));
       }}
@@ -102,7 +104,7 @@ function CreateProject() {
             required
           />
           <TextField name="name" label="Name (optional)" error={problemAt("/name")} />
-          <RepositoryFields at="/repositories/0" problemAt={problemAt} />
+          <RepositoryFields at="/repositories/0" problemAt={problemAt} required={false} />
         </>
       )}
     </ProjectForm>
