@@ -3,8 +3,8 @@
  *
  * SETTING-3  An isolate uses settings for `KNOWN_MS`. The limits of calls and tokens are checked against the stored settings, in the statement
  *            that counts the call.
- * SETTING-4  If D1 fails, or does not answer within `WAIT_MS`, the last known settings apply for `KNOWN_MS`, without limits of calls and tokens. So
- *            an outage stops no turn.
+ * SETTING-4  If D1 fails, or does not answer within `WAIT_MS`, the last known settings apply for `KNOWN_MS`, without counts. So
+ *            an outage stops no turn and no run.
  */
 import type { ProviderId } from "../model/profile.ts";
 import { amountsOf } from "../model/spending.ts";
@@ -25,7 +25,7 @@ import { D1Queries } from "./queries.ts";
 /** Time in which an isolate uses the settings that it has read, in milliseconds. */
 const KNOWN_MS = 10_000;
 const MAX_KNOWN = 10_000;
-/** Time that a model call waits for D1, in milliseconds. */
+/** Time that a model call or the start of a run waits for D1, in milliseconds. */
 const WAIT_MS = 2_000;
 
 const FIND = "SELECT settings FROM projects WHERE tenant = ?1 AND id = ?2";
@@ -138,10 +138,11 @@ export class D1ProjectSettings {
    * unknown, the run may begin.
    */
   async permitRun(place: ProjectPlace, activeRuns: () => Promise<number | undefined>): Promise<boolean> {
-    const { limits } = await this.read(place);
-    const most = limits?.maxConcurrentRuns;
+    const { settings, isDown } = await this.#known(place);
+    const most = settings.limits?.maxConcurrentRuns;
     if (most === undefined) return false;
-    const active = (await activeRuns().catch(() => undefined)) ?? 0;
+    const counted = isDown ? undefined : await this.#inTime(activeRuns).catch(() => void this.#giveUp(place));
+    const active = counted ?? 0;
     const error = runRefusal(place.projectId, most, active);
     if (error !== undefined) unwrap({ ok: false, error });
     return true;

@@ -313,6 +313,38 @@ test("SETTING-4 a D1 that does not answer delays one call, and the next calls of
   expect(queries).toBeGreaterThan(asked);
 });
 
+test("SETTING-4 a silent D1 delays the first run as a call, and runs of the next ten seconds begin uncounted", async () => {
+  await createProject("mute", { limits: { maxConcurrentRuns: 1 } });
+  const waits: number[] = [];
+  const timer = (ms: number, run: () => void) => {
+    waits.push(ms);
+    return systemClock.timer(ms < 10_000 ? Math.min(ms, 50) : ms, run);
+  };
+  const known: KnownSettings = new Map();
+  const place = { tenant: ADA.tenant, projectId: "mute" };
+  expect(await new D1ProjectSettings(env.DB, known, systemClock).read(place)).toHaveProperty("limits");
+  const store = new D1ProjectSettings(env.DB, known, { now: systemClock.now, timer });
+  let counts = 0;
+  const silent = () => {
+    counts += 1;
+    return new Promise<never>(() => undefined);
+  };
+  for (let run = 0; run < 2; run++) expect(await store.permitRun(place, silent)).toBe(true);
+  expect([counts, waits]).toEqual([1, [2_000]]);
+});
+
+test("SETTING-3 another isolate follows a change within ten seconds", async () => {
+  const path = await createProject("followed", { allowedModelProviders: ["openai"] });
+  let now = Date.now();
+  const clock = { now: () => now, timer: systemClock.timer };
+  const place = { tenant: ADA.tenant, projectId: "followed" };
+  const other = new D1ProjectSettings(env.DB, new Map(), clock);
+  expect(await other.refusal(place, "openai")).toBeUndefined();
+  await ask("PATCH", path, { allowedModelProviders: ["anthropic"] });
+  now += 10_000;
+  expect(await other.refusal(place, "openai")).toMatchObject({ code: "PERMISSION_DENIED" });
+});
+
 test("SETTING-1 isolates whose clocks stand on both sides of an hour share the count", async () => {
   await createProject("border", { limits: { maxModelCallsPerHour: 2 } });
   const hour = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS;
