@@ -1,10 +1,11 @@
 /** Conversations that clients of other protocols name, and the turns that they start in them. */
 import { conversationOfKey } from "../compat/openai/ids.ts";
+import type { ConversationActor } from "../protocol/actor-lookup.ts";
 import { newConversationIdOf } from "../protocol/location-policy.ts";
 import type { StartTurn } from "../protocol/requests.ts";
 import type { StartedTurn } from "../protocol/signals.ts";
 import { defined } from "../shared/defined.ts";
-import { unwrap } from "../shared/errors.ts";
+import { DramatisError, unwrap } from "../shared/errors.ts";
 import { isAgentId, isConversationId } from "../shared/identifiers.ts";
 import { invalidAt } from "../shared/validation.ts";
 import type { HttpEnv } from "./base/context.ts";
@@ -16,8 +17,8 @@ type Ports = HttpEnv["Variables"];
 export interface Thread {
   agentId: string;
   conversationId: string;
-  /** The first turn creates the conversation. */
-  isNamedByClient: boolean;
+  /** The client's member with the name. Then the first turn creates the conversation. Absent for the id of a conversation. */
+  namedBy?: "threadId" | "messageId";
 }
 
 interface ThreadName {
@@ -42,26 +43,43 @@ export async function threadOf(
     const view = unwrap(await conversation.view(principal));
     if (view.agentId !== agentId)
       throw invalidAt(path, `Belongs to the agent "${view.agentId}". Use the address of that agent.`);
-    return { agentId, conversationId: name, isNamedByClient: false };
+    return { agentId, conversationId: name };
   }
   const key = JSON.stringify([agentId, name]);
   const plain = await conversationOfKey(protocol, tenant, subject, key);
   const conversationId = newConversationIdOf(plain, agentId, {}, location(tenant));
-  return { agentId, conversationId, isNamedByClient: true };
+  return { agentId, conversationId, namedBy: protocol === "agui" ? "threadId" : "messageId" };
+}
+
+/** Checks that a thread may begin, with its first message. Throws `CONFLICT` if its conversation was deleted. */
+export async function checkFirst(
+  { principal }: Ports,
+  conversation: ConversationActor,
+  { namedBy }: Thread,
+  input?: StartTurn,
+): Promise<void> {
+  const checked = await conversation.checkFirst(principal, input);
+  if (checked.ok || checked.error.code !== "CONFLICT") return void unwrap(checked);
+  throw new DramatisError(
+    "CONFLICT",
+    `The conversation of this ${namedBy} was deleted. Use a new ${namedBy}.`,
+  );
 }
 
 /** Starts a turn, in a new conversation if the thread is new. The requests that create a thread have no other members. */
 export async function startTurn(
   ports: Ports,
-  { agentId, conversationId, isNamedByClient }: Thread,
+  thread: Thread,
   input: StartTurn,
 ): Promise<StartedTurn & { frames: ReadableStream<Uint8Array> }> {
   const { principal, actors, location } = ports;
+  const { agentId, conversationId, namedBy } = thread;
   const foreground: StartTurn = { ...input, foreground: true };
   const conversation = await findConversation(ports, conversationId);
   const started = await conversation.streamTurn(principal, foreground, "ndjson");
-  if (started.ok || !isNamedByClient || started.error.code !== "NOT_FOUND") return unwrap(started);
+  if (started.ok || namedBy === undefined || started.error.code !== "NOT_FOUND") return unwrap(started);
   const { locationHint } = location(principal.tenant);
+  await checkFirst(ports, conversation, thread, foreground);
   const created = await actors.conversation(principal.tenant, conversationId, locationHint);
   const request = { id: conversationId, agentId, fingerprint: "thread", ...defined({ locationHint }) };
   unwrap(await created.create(principal, request));

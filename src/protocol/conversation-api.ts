@@ -55,6 +55,8 @@ export type ConversationListOptions = PageOptions & {
 
 export interface ConversationApi extends ConversationDataApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
+  /** Checks the id of a conversation before its creation, and its first message. `CONFLICT` if the conversation was deleted. */
+  checkFirst(principal: Principal, input?: StartTurn): Promise<Result<null>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
   /** Returns the workspace of the conversation, and its project. */
   workspace(principal: Principal): Promise<Result<WorkspaceLink & { id: string; project: string }>>;

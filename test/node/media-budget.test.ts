@@ -195,7 +195,7 @@ class World {
     });
     this.gateway = streamed ? gateway : { stream: gateway.stream };
     const database = new NodeSqlDatabase();
-    const { media } = conversationMedia(watched, () => ({ tenant: "test", id: "conv_test" }));
+    const { media } = conversationMedia(watched, () => ({ tenant: "test", conversationId: "conv_test" }));
     if (media === undefined) throw new Error("A store has media.");
     this.media = media;
     this.runtime = new ConversationRuntime({

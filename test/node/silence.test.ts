@@ -377,7 +377,7 @@ describe("OBJTIME-1 MEDIA-3 attachments that are silent for ever", () => {
     return World.open(({ clock }) =>
       conversationMedia(new AttachmentStore(objectsInTime(silenced, clock)), () => ({
         tenant: "test",
-        id: "conv_test",
+        conversationId: "conv_test",
       })),
     );
   }

@@ -39,7 +39,7 @@ function clientOf(agent: string, principal = ADA): Promise<Client> {
 
 beforeAll(async () => {
   for (const tenant of [ADA, EVE])
-    for (const persona of ["plain", "handy", "careful"])
+    for (const persona of ["plain", "handy", "careful", "buyer"])
       expect((await post("/api/agents", { id: persona, persona: `test/${persona}` }, tenant)).status).toBe(
         201,
       );
@@ -175,6 +175,21 @@ describe("I12 the official A2A client: tasks", () => {
     await stopped.reached("shown");
     expect(stateOf(await client.cancelTask(named(active.id)))).toBe(TaskState.TASK_STATE_CANCELED);
     expect(stateOf(await client.getTask(named(active.id)))).toBe(TaskState.TASK_STATE_CANCELED);
+  });
+
+  test("I12 A2A-2 a message is answered when its task waits for a result by a handle", async () => {
+    const client = await clientOf("buyer");
+    const play = new Play((key) => ({
+      replies: [[{ call: "pay", input: { key } }], [{ text: "Paid." }]],
+    }));
+    const task = await sent(client, request({ text: play.content }));
+    expect([stateOf(task), repliesOf(task)]).toEqual([TaskState.TASK_STATE_WORKING, []]);
+    const [run] = await play.runs(1);
+    const handle = String(Reflect.get(Object(run?.input), "handle"));
+    expect((await post(`/api/operations/${handle}/result`, { result: "Done." }, ADA)).status).toBe(200);
+    await expect
+      .poll(async () => repliesOf(await client.getTask(named(task.id))), { timeout: 10_000 })
+      .toEqual(["Paid."]);
   });
 
   test("I12 A2A-1 a failed turn is a failed task with the error", async () => {

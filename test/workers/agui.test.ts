@@ -14,7 +14,7 @@ import { EventSchemas } from "@ag-ui/core/schemas";
 import { HttpAgent as OlderAgent } from "ag-ui-client-older";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Principal } from "../../src/shared/principal.ts";
-import { get, post } from "./http-client.ts";
+import { get, post, send } from "./http-client.ts";
 import { Play } from "./provider.ts";
 
 const ADA: Principal = { subject: "ada", tenant: "agui", roles: ["admin"] };
@@ -491,6 +491,38 @@ describe("I12 the official AG-UI client: leaving and coming back", () => {
     await page.run({ resume: [{ interruptId: id, status: "resolved", payload: { approved: true } }] });
     expect(shownText(page.http)).toBe("Paid.");
     expect(await play.runs(1)).toHaveLength(1);
+  });
+});
+
+describe("I12 the official AG-UI client: threads that do not begin", () => {
+  const withImage = (url: string): Message => ({
+    ...{ id: crypto.randomUUID(), role: "user" },
+    content: [{ type: "image", source: { type: "url", value: url } }],
+  });
+
+  test("I12 AGUI-5 a refused first message leaves no conversation, and the thread begins later", async () => {
+    const { http, run, say, conversation } = client("plain");
+    http.setMessages([withImage(`attachment:att_${"0".repeat(26)}`)]);
+    await expect(run()).rejects.toMatchObject({ status: 422 });
+    const refusedAt = new Date().toISOString();
+    http.setMessages([]);
+    say(new Play({ replies: [[{ text: "Hello." }]] }).content);
+    await run();
+    expect(shownIn(http.messages).at(-1)).toEqual(["assistant", "Hello."]);
+    const { body } = await get(`/api/conversations/${conversation()}`, ADA);
+    expect(body.createdAt >= refusedAt).toBe(true);
+  });
+
+  test("I12 AGUI-5 the thread of a deleted conversation is neither read nor continued", async () => {
+    const { http, run, say, conversation } = client("plain");
+    say(new Play({ replies: [[{ text: "Hello." }]] }).content);
+    await run();
+    expect((await send(`/api/conversations/${conversation()}`, { method: "DELETE" }, ADA)).status).toBe(204);
+    const again = client("plain", http.threadId);
+    const refusal = { status: 409, message: expect.stringContaining("Use a new threadId.") };
+    await expect(again.run()).rejects.toMatchObject(refusal);
+    again.say("Hello?");
+    await expect(again.run()).rejects.toMatchObject(refusal);
   });
 });
 

@@ -149,6 +149,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       });
     }
 
+    async checkFirst(principal: Principal, input?: StartTurn) {
+      return asDone(() => this.#context.requests.checkFirst(principal, input));
+    }
+
     async fork(principal: Principal, input: ForkConversation) {
       return asResult(() => this.#context.fork.fork(principal, input));
     }

@@ -210,6 +210,12 @@ export class ConversationRuntime implements StoredConversation {
     return this.#acceptance.isKnown(signal);
   }
 
+  /** As `check`, before the conversation exists. Throws `CONFLICT` if it was deleted. */
+  async checkFirst(signal?: UserMessage): Promise<void> {
+    this.store.checkNotDeleted();
+    if (signal !== undefined) await this.#acceptance.check(signal);
+  }
+
   /** Checks a message's content and schemas. Throws if they are invalid. Throws `CONVERSATION_CLOSED` after the end. */
   async check(signal: UserMessage): Promise<void> {
     checkOpen(this.state);

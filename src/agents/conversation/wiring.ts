@@ -145,7 +145,7 @@ export function connected(given: Given, outflows: Outflows): ConversationContext
         void context.listing.publish();
       context.readers.publish(frames);
     },
-    ...conversationMedia(attachments, () => context.runtime.state.record),
+    ...conversationMedia(attachments, () => context.owner()),
   } satisfies Partial<ConversationContext>);
   context.access = new ConversationAccess(context);
   context.listing = new ConversationListing(context, listed("listing"));

@@ -10,7 +10,7 @@ import type { HttpEnv } from "../base/context.ts";
 import { turnOf } from "../openai/turns.ts";
 import { activeTurn } from "../routes/chat.ts";
 import { findConversation } from "../routes/conversations.ts";
-import type { Thread } from "../threads.ts";
+import { checkFirst, type Thread } from "../threads.ts";
 
 type Ports = HttpEnv["Variables"];
 
@@ -45,15 +45,17 @@ export async function answerTurn(
 /** Returns the newest messages of a thread, and its active turn. A thread that has not begun has no messages. */
 export async function readThread(
   ports: Ports,
-  { agentId, conversationId, isNamedByClient }: Thread,
+  thread: Thread,
   toMessage: (message: MessageView) => AgUiMessage,
 ): Promise<{ turnId?: string | undefined; messages: AgUiMessage[] }> {
   const { principal } = ports;
+  const { agentId, conversationId, namedBy } = thread;
   const conversation = await findConversation(ports, conversationId);
   const page = await conversation.messages(principal, { limit: MAX_PAGE_SIZE, order: "desc" });
-  if (!page.ok && isNamedByClient && page.error.code === "NOT_FOUND") {
+  if (!page.ok && namedBy !== undefined && page.error.code === "NOT_FOUND") {
     // Clients read a thread before its first run: the error for a missing agent tells them early.
     unwrap(await (await ports.actors.agent(principal.tenant, agentId)).identity());
+    await checkFirst(ports, conversation, thread);
     return { messages: [] };
   }
   const { items } = unwrap(page);

@@ -30,18 +30,13 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
 import { issuesText } from "../../../shared/validation.ts";
 import type { ConversationMedia } from "../context.ts";
-import type { ConversationIdentity } from "../core/state.ts";
 
 /** Restricts a store to one conversation; returns `undefined` without a store. */
 export function conversationMedia(
   store: AttachmentStore | null,
-  record: () => Pick<ConversationIdentity, "tenant" | "id">,
+  owner: () => { tenant: string; conversationId: string },
 ): { media?: ConversationMedia } {
   if (store === null) return {};
-  const owner = () => {
-    const { tenant, id: conversationId } = record();
-    return { tenant, conversationId };
-  };
   return {
     media: {
       head: (id) => store.head(owner(), id),

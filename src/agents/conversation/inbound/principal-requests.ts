@@ -12,7 +12,7 @@ import type {
   SubmittedResult,
 } from "../../../protocol/conversation-schemas.ts";
 import { checkNew, checkTogether } from "../../../protocol/location-policy.ts";
-import type { ApprovalAnswer, CallAnswers } from "../../../protocol/requests.ts";
+import type { ApprovalAnswer, CallAnswers, StartTurn } from "../../../protocol/requests.ts";
 import { approvalAnswer, callAnswersSchema, type ToolSubmission } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -74,6 +74,12 @@ export class PrincipalRequests {
     });
     if (record.listed !== false) await listing.publish();
     return conversationView(runtime.state);
+  }
+
+  /** Checks the first message of a conversation before its creation, as `checkFirst` of the actor. */
+  async checkFirst(principal: Principal, input?: StartTurn): Promise<void> {
+    const message = input && messageOf(principal, validateRequest(startTurnSchema, input));
+    await this.context.runtime.checkFirst(message);
   }
 
   /** Accepts a message, as `startTurn` of the actor. */

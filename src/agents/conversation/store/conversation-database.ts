@@ -128,13 +128,9 @@ export class ConversationDatabase {
     settings: Partial<Pick<BaseState, "order" | "budget" | "orchestration">> = {},
   ): ConversationState {
     return this.database.transaction(() => {
-      const known = this.#record.get();
-      if (known !== undefined) {
-        const message = isTombstone(known)
-          ? "The conversation with this id was deleted. Use a new id."
-          : "This conversation already exists.";
-        throw new DramatisError("CONFLICT", message);
-      }
+      this.checkNotDeleted();
+      if (this.#record.get() !== undefined)
+        throw new DramatisError("CONFLICT", "This conversation already exists.");
       this.createTables();
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
@@ -228,6 +224,12 @@ export class ConversationDatabase {
   tombstone(): ActorTombstone | undefined {
     const stored = this.#record.get();
     return stored !== undefined && isTombstone(stored) ? stored : undefined;
+  }
+
+  /** Throws `CONFLICT` for a deleted conversation. */
+  checkNotDeleted(): void {
+    if (this.tombstone() === undefined) return;
+    throw new DramatisError("CONFLICT", "The conversation with this id was deleted. Use a new id.");
   }
 
   /** Replaces the record with a tombstone. The conversation then no longer exists. */
