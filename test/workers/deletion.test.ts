@@ -9,6 +9,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import { OTHER_TABLES, OWNED_TABLES } from "../../src/d1/owned-rows.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
+import { calledConversationId } from "../../src/protocol/ids.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { AttemptScript } from "../support/provider-script.ts";
 import { expectErased, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
@@ -217,28 +218,52 @@ describe("G8 a deletion that is interrupted", () => {
   });
 });
 
-test("G8 DELETE-3 the conversations that calls of agents opened are deleted with their caller's", async () => {
-  const post = async (path: string, body: object) => {
-    const response = await request(path, { method: "POST", body: JSON.stringify(body) });
-    expect(response.status, await response.clone().text()).toBe(201);
-  };
-  const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
-  const helper = await createAgent({ identity });
-  const tool = { id: "ask_deleted", name: "ask_deleted", description: "Asks.", target: { agent: helper } };
-  await post("/api/libraries/deletion/tools", tool);
-  const manager = await createAgent({ identity, tools: { toolIds: ["deletion/ask_deleted"] } });
-  const conversation = await createConversation(manager);
-  skipInvariants(conversation);
-  const answer = new Play({ replies: [[{ text: `The helper knows ${SECRET}.` }]] });
-  const { turnId } = await conversation.play({
-    replies: [[{ call: "ask_deleted", input: { message: answer.content } }], [{ text: "Done." }]],
+describe("G8 DELETE-3 a conversation with calls of agents", () => {
+  /** Calls a helper from a conversation. Returns the conversation and the operation of the call. */
+  async function called(name: string, message: string, more: object = {}) {
+    const post = async (path: string, body: object) => {
+      const response = await request(path, { method: "POST", body: JSON.stringify(body) });
+      expect(response.status, await response.clone().text()).toBe(201);
+    };
+    const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
+    const helper = await createAgent({ identity });
+    const tool = { id: name, name, description: "Asks.", target: { agent: helper }, ...more };
+    await post("/api/libraries/deletion/tools", tool);
+    const manager = await createAgent({ identity, tools: { toolIds: [`deletion/${name}`] } });
+    const conversation = await createConversation(manager);
+    skipInvariants(conversation);
+    const { turnId } = await conversation.play({
+      replies: [[{ call: name, input: { message } }], [{ text: "Done." }]],
+    });
+    await expect
+      .poll(async () => (await conversation.turn(turnId)).status, { timeout: 10_000 })
+      .toBe("completed");
+    const { moves } = await conversation.turn(turnId);
+    const [call = expect.fail("no call")] = moves.flatMap(({ toolCall }) => toolCall ?? []);
+    return { conversation, call };
+  }
+
+  test("is deleted with the conversations that the calls opened", async () => {
+    const answer = new Play({ replies: [[{ text: `The helper knows ${SECRET}.` }]] });
+    const { conversation, call } = await called("ask_deleted", answer.content);
+    const below = new TestConversation(call.agent?.conversationId ?? expect.fail("no call"));
+    expect(await storageOf(below.stub)).toContain(SECRET);
+    expect(await status(conversation.path, "DELETE")).toBe(204);
+    await expectErased(below.stub, SECRET);
+    expect(await status(below.path)).toBe(404);
   });
-  await expect.poll(async () => (await conversation.turn(turnId)).status).toBe("completed");
-  const { moves } = await conversation.turn(turnId);
-  const opened = moves.flatMap(({ toolCall }) => toolCall?.agent?.conversationId ?? []);
-  const below = new TestConversation(opened[0] ?? expect.fail("no call"));
-  expect(await storageOf(below.stub)).toContain(SECRET);
-  expect(await status(conversation.path, "DELETE")).toBe(204);
-  await expectErased(below.stub, SECRET);
-  expect(await status(below.path)).toBe(404);
+
+  test("is deleted with the conversation of each attempt of a call", async () => {
+    const busy = { status: 503, message: "Busy." };
+    const answer = new Play({ replies: [{ attempts: [busy, busy, busy, [{ text: "Yes." }]] }] });
+    const retry = { maxAttempts: 2, backoffMs: 10 };
+    const { conversation, call } = await called("ask_twice", answer.content, { effect: "idempotent", retry });
+    expect(call.attempt).toBe(2);
+    const children = [1, 2].map(
+      (attempt) => new TestConversation(calledConversationId(call.operationId, attempt)),
+    );
+    for (const child of children) expect(await status(child.path)).toBe(200);
+    expect(await status(conversation.path, "DELETE")).toBe(204);
+    for (const child of children) await expect.poll(() => status(child.path)).toBe(404);
+  });
 });

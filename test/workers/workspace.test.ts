@@ -1084,6 +1084,20 @@ describe("the workspace of a run", () => {
     expect((await request(`/api/runs/${active.id}/workspace`, { method: "DELETE" })).status).toBe(409);
     await call("POST", `/${active.id}/cancel`, 200);
   });
+
+  test("WORKSPACE-9 is not deleted by a request for the run of a sub-workflow, which shares it", async () => {
+    const { project, git } = await newProject();
+    const workflow = await writer();
+    const flow = { nodes: [{ ref: "start", workflow }], inputSchema: { type: "object" } };
+    const { id } = await start(flow, {}, { projectId: project });
+    expect(await ended(id)).toMatchObject({ status: "completed" });
+    const inner = await runOf(workflow);
+    const head = await git.head(`dramatis/run-${id}`);
+    expect(head).not.toBeNull();
+    expect((await request(`/api/runs/${inner}/workspace`, { method: "DELETE" })).status).toBe(409);
+    expect(await git.head(`dramatis/run-${id}`)).toBe(head);
+    expect(await tables(id)).toHaveLength(1);
+  });
 });
 
 describe("A67 merges", () => {
