@@ -4,6 +4,7 @@
  * POLICY-1  The first rule that matches a call decides. A call that no rule matches is allowed.
  * POLICY-2  A rule matches a call if each of its members does. A rule without such members matches every call.
  * POLICY-8  A rule that denies or asks also matches a tool by the task, the workflow or the agent behind it, because authors choose names of tools.
+ * POLICY-9  A rule that denies or asks for `shell_exec` also matches `shell_start`, which runs a command, too.
  * POLICY-6  `paths` and `hosts` match if any path or host in the input does (CALLTEXT-1, CALLTEXT-2). A rule with `hosts` that allows matches only
  *           an input with hosts, if all of them match.
  */
@@ -77,7 +78,7 @@ export function policyOf(rules: readonly PolicyRule[]): Gate {
   return (tool, input, { tenant, projectId, agentId, taint }) => {
     let found: Inspection | undefined;
     const inspection = () => (found ??= inspect(input));
-    const names = [tool.name, ...targetNames(tool.target)];
+    const names = [tool.name, ...(ALSO[tool.name] ?? []), ...targetNames(tool.target)];
     const rule = compiled.find(
       ({ tools, effects, tenants, projects, agents, tainted, isPath, hosts, then }) =>
         (tools === undefined ||
@@ -95,6 +96,9 @@ export function policyOf(rules: readonly PolicyRule[]): Gate {
     return { decision: then, rule: id, ...(reason !== undefined && { reason }) };
   };
 }
+
+/** Names of tools that rules for another tool bind, too (POLICY-9). */
+const ALSO: Readonly<Record<string, readonly string[]>> = { shell_start: ["shell_exec"] };
 
 /** Returns the id of the definition or the agent behind a tool (POLICY-8). */
 function targetNames(target: ToolTarget | undefined): string[] {

@@ -21,9 +21,14 @@ export const containerResult = z.object({
       ]),
     )
     .max(20_000),
+  /** For each change, the mode and the object id of the file when the command began; `null` for a new file. */
+  before: z.array(z.string().nullable()).optional(),
   /** The command did not end within its time. */
   isLate: z.literal(true).optional(),
   /** An output stream was longer. */
   isCut: z.literal(true).optional(),
 });
 export type ContainerResult = z.output<typeof containerResult>;
+
+/** The output of a command that runs in the background. */
+export const containerOutput = z.object({ stdout: z.string(), stderr: z.string() });

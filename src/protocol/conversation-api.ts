@@ -2,6 +2,7 @@
 
 import type { Result } from "../shared/errors.ts";
 import type { WorkspaceLink } from "../shared/identifiers.ts";
+import type { Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type {
@@ -111,6 +112,11 @@ export interface ConversationApi extends ConversationDataApi {
    * no-ops. `CONFLICT` for a different or late result. `NOT_FOUND` for a handle that this conversation did not issue.
    */
   completeOperation(handle: string, outcome: ToolOutcome): Promise<Result<CompletedOperation>>;
+  /**
+   * Shows the progress of a deferred operation to readers. Returns whether the operation still waits for its result. `NOT_FOUND` for a
+   * handle that this conversation did not issue.
+   */
+  reportOperation(handle: string, progress?: Json): Promise<Result<boolean>>;
   /**
    * Answers the approval request of a tool call. An approved call runs with the shown input. If the call is denied,
    * the model receives an error. Every reader of the conversation may answer. Repeating the same answer is a no-op.

@@ -78,6 +78,8 @@ export interface ToolResult {
 
 /** Maximum size of a tool's output, in bytes of JSON. */
 export const MAX_OUTPUT_BYTES = 1_048_576;
+/** Maximum size of a report of progress, in bytes of JSON. */
+export const MAX_PROGRESS_BYTES = 16_384;
 
 /** Maximum nesting of a tool's output and of its progress. */
 export const MAX_OUTPUT_DEPTH = 1_000;

@@ -10,7 +10,7 @@ import type { JsonObject } from "../shared/json.ts";
 import type { ApprovalRule } from "./approval-schema.ts";
 import type { ArtifactKind } from "./artifacts.ts";
 import type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
-import type { WorkspaceKind } from "./workspace.ts";
+import type { WorkspaceActionKind } from "./workspace.ts";
 
 /** A text for a model with places for values, in Liquid. */
 export interface PromptDefinition {
@@ -137,7 +137,7 @@ export interface MemoryAction {
  * `WORKSPACE_INPUTS`.
  */
 export interface WorkspaceAction {
-  kind: WorkspaceKind;
+  kind: WorkspaceActionKind;
 }
 
 /**

@@ -25,10 +25,18 @@ const text = z.string().max(1_900_000);
 
 /** Milliseconds that a command may take, by default and at most. */
 export const COMMAND_MS = { default: 30_000, max: 120_000 };
+/** Milliseconds that a command in the background may take, by default and at most. */
+export const BACKGROUND_MS = { default: 60 * 60_000, max: 24 * 60 * 60_000 };
 
 /** The ways to combine two histories and to treat conflicts. */
 export const BRANCH_MERGE_STRATEGIES = ["rebase", "fail", "force"] as const;
 export type BranchMergeStrategy = (typeof BRANCH_MERGE_STRATEGIES)[number];
+
+const command = z
+  .string()
+  .min(1)
+  .max(100_000)
+  .describe("A command of Bash. Its folder is the root of the repository.");
 
 /** The inputs of all operations on a workspace. */
 export const WORKSPACE_INPUTS = {
@@ -74,12 +82,7 @@ export const WORKSPACE_INPUTS = {
       .optional(),
   }),
   "shell.exec": z.object({
-    repo,
-    command: z
-      .string()
-      .min(1)
-      .max(100_000)
-      .describe("A command of Bash. Its folder is the root of the repository."),
+    ...{ repo, command },
     timeoutMs: z
       .int()
       .min(1)
@@ -87,12 +90,41 @@ export const WORKSPACE_INPUTS = {
       .describe(`Milliseconds that the command may take; ${COMMAND_MS.default} when absent.`)
       .optional(),
   }),
+  "shell.start": z.object({
+    ...{ repo, command },
+    timeoutMs: z
+      .int()
+      .min(1)
+      .max(BACKGROUND_MS.max)
+      .describe(`Milliseconds that the command may take; ${BACKGROUND_MS.default} when absent.`)
+      .optional(),
+    /** The handle of the deferred operation that gets the result. */
+    handle: z.string().min(1).max(2_000),
+  }),
+  "shell.output": z.object({}),
+  "shell.stop": z.object({
+    id: z.string().min(1).max(500).describe("The operation id of the call that started the command."),
+  }),
 };
 
 export type WorkspaceKind = keyof typeof WORKSPACE_INPUTS;
 export const WORKSPACE_KINDS = Object.keys(WORKSPACE_INPUTS) as WorkspaceKind[];
 
-const READS: readonly WorkspaceKind[] = ["repo.tree", "repo.read", "repo.search", "repo.diff"];
+/** The operations on the command in the background. A task cannot defer its result, so tasks have no such actions. */
+const BACKGROUND_KINDS = ["shell.start", "shell.output", "shell.stop"] as const;
+type BackgroundKind = (typeof BACKGROUND_KINDS)[number];
+export type WorkspaceActionKind = Exclude<WorkspaceKind, BackgroundKind>;
+export const WORKSPACE_ACTION_KINDS = WORKSPACE_KINDS.filter(
+  (kind): kind is WorkspaceActionKind => !BACKGROUND_KINDS.some((other) => other === kind),
+);
+
+const READS: readonly WorkspaceKind[] = [
+  "shell.output",
+  "repo.tree",
+  "repo.read",
+  "repo.search",
+  "repo.diff",
+];
 
 /** Reports whether an operation only reads. */
 export function isRead(kind: WorkspaceKind): boolean {

@@ -1,4 +1,6 @@
 /** The shell in a container: its server is a process of this machine, with real Bash and Git. */
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { WorkingTree } from "../../src/agents/workspace/core/working-tree.ts";
 import { containerShell } from "../../src/agents/workspace/shell/container-shell.ts";
@@ -85,6 +87,54 @@ describe("a machine of a workspace", () => {
     expect((await run("git init --quiet; git add a.txt; git status --short")).stdout).toBe("A  a.txt\n");
     expect((await run("ls -A")).stdout).toBe("a.txt\n");
     expect(tree.status().map(({ path }) => path)).toEqual(["a.txt"]);
+  });
+
+  test("BACKGROUND-2 a command in the background shows the end of its output, continues without its actor, and is lost with its machine", async () => {
+    const own = await ShellContainerProcess.start();
+    let current = own;
+    const commands = shellOf(() => current).commands ?? expect.fail("no commands");
+    const place = { workspace, timeoutMs: 60_000 };
+    const { tree } = machine({});
+    await tree.write("a.txt", new TextEncoder().encode("a\n"));
+    const command =
+      "seq 1 20000; printf 'ü%.0s' {1..40000} >&2; until test -e go; do sleep 0.05; done; cat a.txt";
+    await commands.start(tree, "op_1", command, place);
+    const output = async () => {
+      const seen = await commands.look("op_1", place);
+      return seen.state === "running" ? [seen.stdout.slice(-6), seen.stderr.slice(0, 2)] : seen;
+    };
+    await expect.poll(output).toEqual(["20000\n", "üü"]);
+    // Another actor gives the same command: it does not start again.
+    await shellOf(() => current).commands?.start(tree, "op_1", command, place);
+    await writeFile(join(own.root, "go"), "");
+    await expect.poll(async () => (await commands.look("op_1", place)).state).toBe("ended");
+    expect(await commands.look("op_1", place)).toMatchObject({
+      result: { exitCode: 0, stdout: expect.stringMatching(/^\d*\n[\s\S]*20000\na\n$/), isCut: true },
+      changes: [{ path: "go", before: null }],
+    });
+
+    await commands.start(tree, "op_2", "echo $$ > ../pid; sleep 60", place);
+    expect(await commands.look("op_1", place), "one command at a time").toEqual({ state: "lost" });
+    const pid = async () => Number(await readFile(join(own.folder, "pid"), "utf8").catch(() => "0"));
+    await expect.poll(pid).toBeGreaterThan(0);
+    await commands.stop("op_2", place);
+    await expect.poll(async () => isRunning(await pid())).toBe(false);
+
+    await commands.start(tree, "op_3", "sleep 60", place);
+    await own.stop();
+    await expect(commands.look("op_3", place)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    current = await ShellContainerProcess.start();
+    expect(await commands.look("op_3", place)).toEqual({ state: "lost" });
+    await current.stop();
+  });
+
+  test("an image of an older release has no commands in the background", async () => {
+    const answer = async () => new Response(null, { status: 404 });
+    const { commands } = containerShell(() => ({ fetch: answer, destroy: async () => undefined }));
+    const place = { workspace, timeoutMs: 60_000 };
+    await expect(commands?.start(machine({}).tree, "op_1", "ls", place)).rejects.toMatchObject({
+      ...{ code: "UNSUPPORTED", message: expect.stringContaining("Build the image") },
+    });
   });
 
   test("CONTAINER-1 a machine whose state a command has damaged is UNAVAILABLE, and ends", async () => {

@@ -42,6 +42,8 @@ async function workspaceWorld() {
         projects: () => new Projects({ rows: of, objects, ids }),
         tenant: () => tenant,
         id: () => "conv-conv_1",
+        arm: async () => undefined,
+        operations: { report: async () => true, complete: async () => undefined },
       },
     });
   const stopping = () => started(new StoppingRepositories(database, clock));

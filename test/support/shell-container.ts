@@ -71,8 +71,9 @@ export class Machines {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [, name = "", path = ""] = (request.url ?? "").split("/");
-    if (request.method === "DELETE") {
+    const [, name = "", ...path] = (request.url ?? "").split("/");
+    const { method = "" } = request;
+    if (method === "DELETE" && path.length === 0) {
       await this.stop(name);
       response.end();
       return;
@@ -85,10 +86,9 @@ export class Machines {
     const left = new AbortController();
     response.on("close", () => left.abort());
     const body = await buffer(request);
-    const answer = await fetch(`${(await machine).url}/${path}`, {
-      method: "POST",
-      body,
-      signal: left.signal,
+    const answer = await fetch(`${(await machine).url}/${path.join("/")}`, {
+      ...{ method, signal: left.signal },
+      ...(body.byteLength > 0 && { body }),
     });
     response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()));
   }

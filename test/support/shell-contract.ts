@@ -1,7 +1,10 @@
 /** The contract of shells over a tree of files: each shell must pass it. A real machine has more programs and files than the embedded shell. */
 import { describe, expect, test } from "vitest";
+import { applyChanges } from "../../src/agents/workspace/core/command-changes.ts";
 import { type FileMode, WorkingTree } from "../../src/agents/workspace/core/working-tree.ts";
+import { ActorCommands } from "../../src/agents/workspace/shell/commands.ts";
 import {
+  type CommandState,
   MAX_OUTPUT,
   type Shell,
   type ShellOptions,
@@ -295,6 +298,92 @@ export function shellContract(
         "echo 'execution exceeded execution deadline' >&2; echo x > c.txt",
       );
       expect([exitCode, files]).toEqual([0, { "c.txt": "x\n" }]);
+    });
+
+    describe("commands in the background", () => {
+      let last = 0;
+      /** Returns the end of a command. */
+      async function endOf(look: () => Promise<CommandState>) {
+        const state = () =>
+          look().then(
+            (seen) => seen.state,
+            () => "failed",
+          );
+        await expect.poll(state, { timeout: 20_000 }).not.toBe("running");
+        const seen = await look();
+        return seen.state === "ended" ? seen : expect.fail("The command was lost.");
+      }
+      const commands = shell.commands ?? new ActorCommands(shell, () => undefined);
+      /** Starts a command over the files of the contract. */
+      async function started(command: string, options: Partial<ShellOptions> = {}) {
+        const { tree } = treeOfFiles();
+        const place = { workspace, timeoutMs: 60_000, ...options };
+        const id = String(++last);
+        await commands.start(tree, id, command, place);
+        const look = () => commands.look(id, place);
+        const ended = () => endOf(look);
+        return { tree, id, place, look, ended, stop: () => commands.stop(id, place) };
+      }
+
+      test("BACKGROUND-1 a command runs on after its start, and leaves the tree until its changes are applied", async () => {
+        const { tree, look, ended } = await started("sleep 1; cat a.txt; echo x > c.txt; rm src/b.txt");
+        expect((await look()).state).toBe("running");
+        const { result, changes } = await ended();
+        expect(result).toEqual({ exitCode: 0, stdout: "one\ntwo\n", stderr: "" });
+        expect(tree.status()).toEqual([]);
+        expect(await applyChanges(tree, changes)).toEqual([]);
+        expect(tree.status()).toEqual([
+          { path: "c.txt", change: "added" },
+          { path: "src/b.txt", change: "deleted" },
+        ]);
+        expect((await ended()).result.exitCode).toBe(0);
+      });
+
+      test("BACKGROUND-3 changes of other paths stay, and a path that changed is a conflict", async () => {
+        const { tree, ended } = await started(
+          "echo mine > a.txt; rm src/b.txt; echo new > d.txt; echo mine > e.txt",
+        );
+        const { changes } = await ended();
+        const write = (to: WorkingTree, path: string, text: string) => to.write(path, encode(text));
+        const beside = tree.fork();
+        await write(beside, "other.txt", "other\n");
+        await write(beside, "a.txt", "mine\n");
+        expect(await applyChanges(beside, changes)).toEqual([]);
+        expect(beside.status().map(({ path }) => path)).toEqual([
+          ...["a.txt", "d.txt", "e.txt", "other.txt", "src/b.txt"],
+        ]);
+        await write(tree, "src/b.txt", "theirs\n");
+        await write(tree, "d.txt", "theirs\n");
+        tree.drop(["a.txt"]);
+        const before = new Map(tree.changes);
+        expect(await applyChanges(tree, changes)).toEqual(["a.txt", "d.txt", "src/b.txt"]);
+        expect(new Map(tree.changes)).toEqual(before);
+      });
+
+      test("SHELL-3 a command that is late, or that is stopped, leaves no changes", async () => {
+        const late = await started("echo x > c.txt; sleep 60", { timeoutMs: 300 });
+        expect(await late.ended()).toMatchObject({ result: { exitCode: 124 }, changes: [] });
+        const stopped = await started("echo x > c.txt; sleep 60");
+        await stopped.stop();
+        expect(await stopped.look()).toEqual({ state: "lost" });
+        await stopped.stop();
+      });
+
+      test("BACKGROUND-2 an unknown command is lost", async () => {
+        const { place } = await started("true");
+        expect(await commands.look("op_unknown", place)).toEqual({ state: "lost" });
+      });
+
+      test("E26 SHELL-4 a command that leaves a sensitive file is denied", async () => {
+        const { tree } = treeOfFiles(SECRETS);
+        const guarded = tree.without(sensitiveFiles());
+        const place = { workspace, timeoutMs: 10_000 };
+        await commands.start(guarded, "op_denied", "ls -A; echo x > .env; echo y > c.txt", place);
+        const end = async () =>
+          applyChanges(guarded, (await endOf(() => commands.look("op_denied", place))).changes);
+        await expect(end()).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+        expect(guarded.status()).toEqual([]);
+      });
     });
   });
 }

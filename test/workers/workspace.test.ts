@@ -41,7 +41,9 @@ async function newProject(more: Record<string, string> = {}) {
 async function developer(project: string, more: object = {}): Promise<TestConversation> {
   const persona = {
     identity: { systemPrompt: "You work on code.", modelProfileId: "test/scripted" },
-    tools: { toolIds: [...TOOLS, "dramatis/shell_exec"] },
+    tools: {
+      toolIds: [...TOOLS, ...["exec", "start", "output", "stop"].map((name) => `dramatis/shell_${name}`)],
+    },
     ...more,
   };
   const agent = await post("/api/agents", { persona, projectIds: [project] }, ADA);
@@ -98,6 +100,209 @@ async function filesAt(git: GitRepository, oid: string | null) {
 }
 
 afterAll(checkInvariants);
+
+describe("a command in the background", () => {
+  const start = (command: string, more: object = {}) => ({
+    call: "shell_start",
+    input: { command, ...more },
+  });
+
+  /** Begins a turn that starts a command. Resolves when the workspace has the command. */
+  async function begin(conversation: TestConversation, command: string, more: object = {}) {
+    const { play, turnId } = await conversation.play({
+      replies: [[start(command, more)], [{ text: "It runs." }], [{ text: "It has ended." }]],
+    });
+    await expect.poll(() => commandOf(conversation)).toMatchObject({ command });
+    return { play, turnId, id: String((await commandOf(conversation)).id) };
+  }
+
+  /** Returns the result of the command, or its error, when the turn has ended. */
+  async function outcome(conversation: TestConversation, turnId: string) {
+    const { moves, answer } = await conversation.ended(turnId);
+    const [end] = moves.flatMap(({ toolResult }) => toolResult ?? []);
+    // SAFETY: the tests assert the results.
+    return { answer, ...((end?.result ?? end?.error) as Record<string, unknown>) } as Record<string, unknown>;
+  }
+
+  const filesOf = async (conversation: TestConversation, project: string) =>
+    unwrap(await stubOf(conversation).view({ project })).repositories[0]?.changes;
+  const commandOf = (conversation: TestConversation) =>
+    runInDurableObject(
+      stubOf(conversation),
+      (_, { storage }) => storage.kv.get<Record<string, unknown>>("command") ?? {},
+    );
+
+  test("ASYNC-2 BACKGROUND-1 runs while the turn waits and others run commands, and its end begins a cycle with the result", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project);
+    const client = await conversation.connect();
+    const { play, turnId, id } = await begin(conversation, "cat src/sum.ts; sleep 3; echo built > built.txt");
+    await client.frame("turn.waiting", ({ data }) => data.reason === "operations");
+    await client.frame("tool.progress", ({ operationId }) => operationId === id);
+    expect(await calls(conversation, { call: "shell_output", input: {} })).toMatchObject([
+      { id, state: "running", command: expect.stringContaining("built") },
+    ]);
+    expect(
+      await calls(conversation, { call: "shell_exec", input: { command: "echo 1 > other.txt; ls" } }),
+    ).toMatchObject([{ stdout: "other.txt\nsrc\n", changed: ["other.txt"] }]);
+    expect(await calls(conversation, start("ls"))).toMatchObject([
+      { message: expect.stringContaining(`"${id}" runs in the background`) },
+    ]);
+    expect(await outcome(conversation, turnId)).toEqual({
+      ...{ answer: "It has ended.", exitCode: 0, stderr: "", changed: ["built.txt"] },
+      stdout: "export const sum = (a, b) => a - b;\n",
+    });
+    expect(await filesOf(conversation, project)).toEqual([
+      { path: "built.txt", change: "added" },
+      { path: "other.txt", change: "added" },
+    ]);
+    expect(JSON.stringify((await play.requests(3))[2]?.body)).toContain("ran in the background");
+    const { handle, outcome: stored } = await commandOf(conversation);
+    expect([handle, stored]).toMatchObject([undefined, { result: { exitCode: 0 } }]);
+    expect(await calls(conversation, { call: "shell_output", input: {} })).toMatchObject([
+      { id, state: "ended", exitCode: 0, changed: ["built.txt"] },
+    ]);
+  });
+
+  test("BACKGROUND-3 a file that changed meanwhile is a conflict, and no file of the command changes", async () => {
+    const { project } = await newProject({ "README.md": "# Sum\n" });
+    const conversation = await developer(project);
+    const { turnId } = await begin(
+      conversation,
+      "sleep 2; echo mine > src/sum.ts; rm README.md; echo same > same.txt; echo new > new.txt; echo done",
+    );
+    await calls(
+      conversation,
+      { call: "repo_write", input: { path: "src/sum.ts", content: "theirs\n" } },
+      { call: "repo_write", input: { path: "README.md", content: "theirs\n" } },
+      { call: "repo_write", input: { path: "same.txt", content: "same\n" } },
+      { call: "repo_commit", input: { message: "Change the sum" } },
+    );
+    expect(await outcome(conversation, turnId)).toMatchObject({
+      ...{ exitCode: 0, stdout: "done\n", changed: [], conflicts: ["README.md", "src/sum.ts"] },
+      note: expect.stringContaining("No file changed"),
+    });
+    expect(await filesOf(conversation, project)).toEqual([]);
+  });
+
+  test("BACKGROUND-2 BACKGROUND-5 a crash of the actor ends a command of the embedded shell with an error, and it does not run again", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project);
+    const { turnId, id } = await begin(conversation, "sleep 1000; echo x > a.txt");
+    await crash();
+    expect(await outcome(conversation, turnId)).toMatchObject({
+      ...{ code: "EXECUTION_FAILED", message: expect.stringContaining("did not start it again") },
+    });
+    expect(await filesOf(conversation, project)).toEqual([]);
+    expect(await calls(conversation, { call: "shell_output", input: {} })).toMatchObject([
+      { id, state: "ended", error: { code: "EXECUTION_FAILED" } },
+    ]);
+  });
+
+  test("BACKGROUND-5 an outcome that was stored before a crash is delivered after it", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project);
+    const { turnId } = await begin(conversation, "sleep 1000");
+    const result = { exitCode: 0, stdout: "kept", stderr: "", changed: [] };
+    await runInDurableObject(stubOf(conversation), (_, { storage }) =>
+      storage.kv.put("command", { ...storage.kv.get<object>("command"), outcome: { result } }),
+    );
+    await crash();
+    expect(await outcome(conversation, turnId)).toEqual({ answer: "It has ended.", ...result });
+  });
+
+  test("BACKGROUND-6 stops with its turn, by a tool, and with its workspace", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project);
+    const first = await begin(conversation, "echo x > a.txt; sleep 1000");
+    expect(
+      (await request(`${conversation.path}/turns/${first.turnId}/cancel`, { method: "POST" })).status,
+    ).toBe(200);
+    await expect
+      .poll(() => commandOf(conversation), { timeout: 15_000 })
+      .toMatchObject({
+        ...{ id: first.id, outcome: { error: { code: "CANCELLED" } } },
+      });
+    await expect.poll(async () => (await commandOf(conversation)).handle).toBeUndefined();
+
+    const second = await begin(conversation, "echo x > b.txt; sleep 1000");
+    expect(
+      await calls(
+        conversation,
+        { call: "shell_stop", input: { id: first.id } },
+        { call: "shell_stop", input: { id: second.id } },
+        { call: "shell_stop", input: { id: second.id } },
+      ),
+    ).toMatchObject([
+      { code: "NOT_FOUND" },
+      { id: second.id, stopped: true },
+      { id: second.id, stopped: false },
+    ]);
+    expect(await outcome(conversation, second.turnId)).toMatchObject({ code: "CANCELLED" });
+    expect(await filesOf(conversation, project)).toEqual([]);
+
+    await begin(conversation, "sleep 1000");
+    unwrap(await stubOf(conversation).remove());
+    expect(await commandOf(conversation)).toEqual({});
+  });
+
+  test("BACKGROUND-4 a repeated start starts nothing, also after another command", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project);
+    const { turnId, id } = await begin(conversation, "echo x >> log; sleep 2");
+    const again = async () => {
+      const { handle } = await commandOf(conversation);
+      const input = { command: "echo x >> log; sleep 2", handle: String(handle) };
+      return stubOf(conversation).perform(
+        { project },
+        { kind: "shell.start", input, key: id, author: AUTHOR },
+      );
+    };
+    expect(unwrap(await again())).toEqual({ id, state: "running" });
+    await outcome(conversation, turnId);
+    expect(unwrap(await again())).toEqual({ id, state: "running" });
+    expect(await calls(conversation, { call: "shell_exec", input: { command: "cat log" } })).toMatchObject([
+      { stdout: "x\n" },
+    ]);
+  });
+
+  test("SHELL-2 a command that is late ends with the exit code 124, and the end of a long output is kept", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project);
+    const late = await begin(conversation, "echo x > a.txt; sleep 1000", { timeoutMs: 500 });
+    expect(await outcome(conversation, late.turnId)).toMatchObject({ exitCode: 124, changed: [] });
+    const { turnId } = await begin(conversation, "seq 1 20000");
+    const { stdout, isCut } = await outcome(conversation, turnId);
+    expect([String(stdout).length, String(stdout).slice(-6), isCut]).toEqual([65_536, "20000\n", true]);
+  });
+
+  test("E26 SHELL-4 is denied a sensitive file, and a handle of no operation starts nothing", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project);
+    const { turnId } = await begin(conversation, "echo x > .env; echo y > b.txt");
+    expect(await outcome(conversation, turnId)).toMatchObject({ code: "PERMISSION_DENIED" });
+    expect(await filesOf(conversation, project)).toEqual([]);
+    const input = { command: "ls", handle: "none" };
+    expect(
+      await stubOf(conversation).perform(
+        { project },
+        { kind: "shell.start", input, key: "op_1", author: AUTHOR },
+      ),
+    ).toMatchObject({
+      ok: false,
+      error: { code: "INVALID_INPUT", message: expect.stringContaining("ctx.defer()") },
+    });
+  });
+
+  test("ERASE-7 loses its stored output with the erased call", async () => {
+    const { project } = await newProject();
+    const conversation = await developer(project);
+    const { turnId, id } = await begin(conversation, "echo SECRET");
+    expect(await outcome(conversation, turnId)).toMatchObject({ stdout: "SECRET\n" });
+    expect((await request(`${conversation.path}/events/${id}`, { method: "DELETE" })).status).toBe(204);
+    await expect.poll(() => commandOf(conversation)).toEqual({});
+  });
+});
 
 describe("an agent with skills", () => {
   const COUNT = {

@@ -70,7 +70,7 @@ import { checkOpen } from "./core/life.ts";
 import { CALL_TURN } from "./core/state.ts";
 import { isReadable } from "./inbound/client-frames.ts";
 import { admit, openConnection, receiveFrame } from "./inbound/connections.ts";
-import { deferSchema, parseOutcome } from "./inbound/requests.ts";
+import { deferSchema, parseOutcome, parseProgress } from "./inbound/requests.ts";
 import { takeEnvelopes } from "./mailbox-handlers.ts";
 import { ReadableConversation, readAs } from "./readable-conversation.ts";
 import { conversationView } from "./reads/views.ts";
@@ -344,6 +344,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           throw unknownHandle();
         }
         return this.#runtime.results.complete(handle, parseOutcome(outcome));
+      });
+    }
+
+    async reportOperation(handle: string, progress?: Json): Promise<Result<boolean>> {
+      return asResult(() => {
+        if (!this.#runtime.exists) throw unknownHandle();
+        return this.#runtime.results.report(handle, parseProgress(progress));
       });
     }
 

@@ -2,6 +2,7 @@
  * A conversation: takes messages and results of clients' tools, and connects the shell with the conversation's core, store
  * and effects. Runs unchanged in a Durable Object and in Node.
  */
+
 import type { SessionEvent } from "../../memory/session/session-event.ts";
 import type { Budget } from "../../protocol/budget.ts";
 import type { TurnOrder } from "../../protocol/conversation-schemas.ts";
@@ -10,6 +11,7 @@ import type { TurnPrompt } from "../../protocol/prompt.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
@@ -106,7 +108,10 @@ export class ConversationRuntime implements StoredConversation {
     const connected = { ...context, shell: this.#shell, acceptance: this.#acceptance };
     this.queue = new InboundSignalQueue(connected);
     this.large = new LargeResults(context, this);
-    this.results = new OperationResults({ ...connected, handles: new Handles(keyValue), large: this.large });
+    this.results = new OperationResults({
+      ...{ ...connected, handles: new Handles(keyValue), large: this.large },
+      onProgress: (...report) => this.#publishProgress(...report),
+    });
     this.changes = new ConversationChanges(connected);
   }
 
@@ -340,7 +345,6 @@ export class ConversationRuntime implements StoredConversation {
   }
 
   #effectContext(): EffectContext {
-    const { clock } = this.context;
     return {
       ...this.context,
       record: () => this.state.record,
@@ -363,11 +367,13 @@ export class ConversationRuntime implements StoredConversation {
         return this.#shell.report(outcomes) && !areLate;
       },
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),
-      onProgress: (turn, operationId, progress) => {
-        const ids = { turnId: turnId(turn), operationId };
-        this.context.publish([ephemeralFrame("tool.progress", { progress }, ids, clock.now())]);
-      },
+      onProgress: (...report) => this.#publishProgress(...report),
     };
+  }
+
+  #publishProgress(turn: Turn, operationId: string, progress: Json): void {
+    const ids = { turnId: turnId(turn), operationId };
+    this.context.publish([ephemeralFrame("tool.progress", { progress }, ids, this.context.clock.now())]);
   }
 
   #preview(signal: EffectSignal): Turn | undefined {

@@ -15,7 +15,6 @@ import { shapeProblem } from "../../shared/json-shape.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 
 /** Maximum size of a progress report, in bytes of JSON. */
-export const MAX_PROGRESS_BYTES = 16_384;
 
 /** Validates a value like `parseOutput`. Throws `ToolError` also if the value is not JSON (OUT-2). */
 export function toJson(value: unknown, what: string, maxBytes: number): Json {

@@ -34,7 +34,7 @@ import type {
   ToolResult,
   ToolState,
 } from "../../protocol/executor-api.ts";
-import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
+import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
 import type { GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolMemory } from "../../protocol/tool-memory.ts";
 import type { ToolWorkspace } from "../../protocol/workspace.ts";
@@ -46,7 +46,7 @@ import type { Json } from "../../shared/json.ts";
 import { cut } from "../../shared/text.ts";
 import { unreachableClass } from "../base/lookup/class-problems.ts";
 import type { CallTaint } from "./memory.ts";
-import { MAX_PROGRESS_BYTES, parseOutput, textOf, toJson } from "./output.ts";
+import { parseOutput, textOf, toJson } from "./output.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { runTask } from "./steps/run-task.ts";
 import { StepError } from "./steps/step-error.ts";

@@ -26,7 +26,7 @@ export function workspaceFor(
       const cancel = () => void workspace.cancel(key).catch(() => undefined);
       signal.addEventListener("abort", cancel, { once: true });
       try {
-        const files = kind === "shell.exec" ? defined({ skills }) : {};
+        const files = kind === "shell.exec" || kind === "shell.start" ? defined({ skills }) : {};
         const place = { project: context.projectId, ...defined({ from }) };
         const result = unwrap(await workspace.perform(place, { kind, input, key, author, ...files }));
         if (isRead(kind) || kind === "shell.exec") taint.tainted = true;

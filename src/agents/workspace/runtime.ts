@@ -12,19 +12,15 @@
  * WORKSPACE-9  A deleted workspace refuses late calls.
  */
 
-import { z } from "zod";
 import type { StoredRepository } from "../../d1/repositories.ts";
 import type { Projects } from "../../git/projects.ts";
-import { sentSkillsSchema } from "../../library/skills/skill.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type SavedFile, savedWorkspace } from "../../protocol/saved-workspace.ts";
 import {
   type BranchMergeStrategy,
-  COMMAND_MS,
   type CommitAuthor,
   isRead,
   WORKSPACE_INPUTS,
-  WORKSPACE_KINDS,
   type WorkspaceApi,
   type WorkspaceCall,
   type WorkspacePlace,
@@ -36,11 +32,14 @@ import { fingerprint } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate, validateRequest } from "../../shared/validation.ts";
 import type { ActorStores } from "../base/storage/schema-upgrade.ts";
+import { BackgroundCommands, type WaitingOperations } from "./background.ts";
 import { WorkspaceBackup } from "./backup.ts";
+import { callKey, callSchema, type RepositoryOperation } from "./core/call.ts";
 import { type FileOperation, listed, operate } from "./core/operations.ts";
 import type { WorkingTree } from "./core/working-tree.ts";
 import { type Opened, OpenRepositories } from "./open-repositories.ts";
 import { OperationQueue } from "./operation-queue.ts";
+import { runCommand } from "./shell/commands.ts";
 import type { Shell } from "./shell/shell.ts";
 import { deletedMeanwhile, WorkspaceStore } from "./store.ts";
 
@@ -57,6 +56,9 @@ export interface WorkspaceApplication {
 export interface WorkspacePorts extends WorkspaceApplication {
   stores: ActorStores;
   clock: Pick<Clock, "now" | "timer">;
+  /** Makes `wake` run in at most `milliseconds`. */
+  arm(milliseconds: number): Promise<void>;
+  operations: WaitingOperations;
   tenant(): string;
   /** Returns the id of the workspace. */
   id(): string;
@@ -64,15 +66,6 @@ export interface WorkspacePorts extends WorkspaceApplication {
   checkPlace?(): void;
 }
 
-const callSchema = z.object({
-  kind: z.enum(WORKSPACE_KINDS),
-  input: z.record(z.string(), z.json()),
-  key: z.string().min(1).max(500),
-  author: z.object({ name: z.string().min(1).max(200), email: z.string().min(1).max(200) }),
-  skills: sentSkillsSchema.exactOptional(),
-  mayUseSensitive: z.literal(true).optional(),
-  isForPerson: z.literal(true).optional(),
-});
 /** Attempts to merge into a branch that other writers move. */
 const MERGE_ATTEMPTS = 5;
 
@@ -81,6 +74,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
   readonly #repositories: OpenRepositories;
   readonly #queue: OperationQueue;
   readonly #backup: WorkspaceBackup;
+  readonly #background: BackgroundCommands;
 
   constructor(private readonly ports: WorkspacePorts) {
     this.#store = new WorkspaceStore({ ...ports.stores, clock: ports.clock });
@@ -90,6 +84,21 @@ export class WorkspaceRuntime implements WorkspaceApi {
       ...{ store: this.#store, repositories: this.#repositories, isSensitive: ports.isSensitive },
       branch: () => this.#ownBranch,
     });
+    this.#background = new BackgroundCommands({
+      ...{ ...ports, store: this.#store, workspace: () => this.#address },
+      change: (id, repo, change) =>
+        this.#queue.run(id, async () => {
+          const { project } = this.#store.record ?? {};
+          if (project === undefined) throw deletedMeanwhile(repo);
+          await this.#endCommit(project);
+          return change(await this.#repositories.open(project, repo));
+        }),
+    });
+  }
+
+  /** Moves the command in the background on. */
+  wake(): number | null {
+    return this.#background.wake();
   }
 
   /** Throws `UNAVAILABLE` for storage of a newer release. */
@@ -104,6 +113,12 @@ export class WorkspaceRuntime implements WorkspaceApi {
         kind: call.kind,
         input: validate(WORKSPACE_INPUTS[call.kind], call.input, ""),
       };
+      if (call.kind === "shell.output" || call.kind === "shell.stop") {
+        await this.#use(place);
+        return call.kind === "shell.output"
+          ? this.#background.output()
+          : this.#background.stop(String(call.input.id));
+      }
       if (isRead(call.kind)) {
         await this.#use(place);
         return this.#read(place.project, call, operation as FileOperation);
@@ -163,6 +178,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
     return asResult(() =>
       this.#queue.run("restore", async () => {
         await this.#backup.undo();
+        await this.#background.forget();
         this.#store.reset();
         for (const part of [this.#repositories, this.#backup]) part.forget();
         if (saved === null) return [];
@@ -177,7 +193,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
   }
 
   async forget(callId: string) {
-    return asDone(() => this.#store.forget(validateRequest(z.string().min(1).max(500), callId)));
+    return asDone(() => this.#store.forget(validateRequest(callKey, callId)));
   }
 
   async remove() {
@@ -187,6 +203,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
         if (record !== undefined) {
           for (const { repo, since } of this.#store.branches())
             await this.#repositories.git(record.project, repo, since).deleteBranch(record.branch);
+          await this.#background.forget();
           await this.ports.shell.remove?.(this.#address);
         }
         this.#store.remove();
@@ -223,7 +240,9 @@ export class WorkspaceRuntime implements WorkspaceApi {
     { input }: { input: unknown },
     signal: AbortSignal,
   ): Promise<JsonObject> {
-    const { kind, key, author, input: given } = call;
+    const { kind, key, author } = call;
+    // A repeated call of the tool has another handle.
+    const { handle: _, ...given } = call.input;
     const receipt = `${key}/${fingerprint(canonicalJson({ kind, input: given }))}`;
     await this.#endCommit(project);
     // SAFETY: `perform` has checked the input by the schema of its kind.
@@ -237,30 +256,19 @@ export class WorkspaceRuntime implements WorkspaceApi {
       return this.#commit(project, opened, operation.input.message, author, receipt);
     }
     if (operation.kind === "repo.merge") return this.#merge(opened, operation.input, author, receipt);
+    if (operation.kind === "shell.start") {
+      const { skills } = call;
+      return this.#background.start(opened, tree, { id: key, receipt, skills }, operation.input);
+    }
     const result =
       operation.kind === "shell.exec"
-        ? await this.#exec(operation, tree, signal, call.skills)
+        ? await runCommand(this.ports.shell, tree, operation.input, {
+            ...{ workspace: this.#address, signal, skills: call.skills },
+          })
         : await this.#operate(operation, opened, tree, call);
     this.#store.save(opened.branch, opened.tree.changes, tree.changes, receipt, result);
     opened.tree.adopt(tree);
     return result;
-  }
-
-  async #exec(
-    { input }: RepositoryOperation & { kind: "shell.exec" },
-    tree: WorkingTree,
-    signal: AbortSignal,
-    skills: WorkspaceCall["skills"],
-  ): Promise<JsonObject> {
-    const { command, timeoutMs = COMMAND_MS.default } = input;
-    const before = tree.fork();
-    const workspace = this.#address;
-    const result = await this.ports.shell.exec(tree, command, { workspace, timeoutMs, signal, skills });
-    const changed = [...new Set([...before.changes.keys(), ...tree.changes.keys()])]
-      .filter((path) => before.changes.get(path) !== tree.changes.get(path))
-      .sort();
-    const { items, ...rest } = listed(changed, (path) => path);
-    return { ...result, changed: items, ...rest };
   }
 
   /** Notes the commit, and makes it. A crash in between leaves the note (WORKSPACE-4). */
@@ -384,11 +392,3 @@ export class WorkspaceRuntime implements WorkspaceApi {
     return views;
   }
 }
-
-/** The operations that need more than the files. */
-type RepositoryOperation = {
-  [Kind in "repo.commit" | "repo.merge" | "shell.exec"]: {
-    kind: Kind;
-    input: z.output<(typeof WORKSPACE_INPUTS)[Kind]>;
-  };
-}["repo.commit" | "repo.merge" | "shell.exec"];

@@ -1,6 +1,7 @@
 /** The storage of a workspace: its branches, the changed files, a commit in progress, and results of the newest operations. */
 
 import type { Clock } from "../../ports/clock.ts";
+import type { ToolOutcome } from "../../protocol/requests.ts";
 import type { CommitAuthor } from "../../protocol/workspace.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
@@ -12,9 +13,10 @@ const SCHEMA: ActorSchema = { of: "workspace", first: 1, steps: [] };
 const RECORD_KEY = "workspace";
 const PENDING_KEY = "commit";
 const REMOVED_KEY = "removed";
+const COMMAND_KEY = "command";
 const VERSION_KEY = "version";
 const MADE_KEY = "made";
-const KEYS = [RECORD_KEY, PENDING_KEY, VERSION_KEY, MADE_KEY];
+const KEYS = [RECORD_KEY, PENDING_KEY, VERSION_KEY, MADE_KEY, COMMAND_KEY];
 /** Results are kept for repeated calls: the newest, and those of the last hour up to a number. */
 const [MIN_RECEIPTS, MAX_RECEIPTS] = [50, 500];
 const RECEIPT_MS = 60 * 60 * 1_000;
@@ -34,6 +36,7 @@ const DELETE_CHANGE = "DELETE FROM changes WHERE repo = ? AND path = ?";
 const DELETE_CHANGES = "DELETE FROM changes WHERE repo = ?";
 const RECEIPT = "SELECT result FROM receipts WHERE id = ?";
 const PUT_RECEIPT = "INSERT OR REPLACE INTO receipts (id, at, result) VALUES (?, ?, ?)";
+const DELETE_RECEIPT = "DELETE FROM receipts WHERE id = ?";
 /** `?1` is the beginning of ids. A digit after it would be another number. */
 const FORGET_RECEIPTS =
   "DELETE FROM receipts WHERE substr(id, 1, length(?1)) = ?1 AND substr(id, length(?1) + 1, 1) NOT GLOB '[0-9]'";
@@ -74,6 +77,25 @@ export interface PendingCommit {
   author: CommitAuthor;
   /** Milliseconds since the epoch. */
   at: number;
+}
+
+/** The newest command in the background. */
+export interface BackgroundCommand {
+  /** The key of the call. */
+  id: string;
+  repo: string;
+  /** The time of the repository's creation, in milliseconds since the epoch. */
+  since: number;
+  command: string;
+  timeoutMs: number;
+  /** Milliseconds since the epoch. */
+  startedAt: number;
+  /** The handle of the operation that gets the outcome. Absent after the delivery. */
+  handle?: string;
+  /** When the handle expires, in milliseconds since the epoch. */
+  expiresAt: number;
+  /** Absent while the command runs. */
+  outcome?: ToolOutcome;
 }
 
 /** Returns the error of an operation in a repository that was deleted meanwhile. */
@@ -196,6 +218,7 @@ export class WorkspaceStore {
     after: Changes,
     receipt: string,
     result: JsonObject,
+    command?: BackgroundCommand,
   ): void {
     if (!this.branches().some((branch) => branch.repo === repo && branch.since === since))
       throw deletedMeanwhile(repo);
@@ -206,12 +229,42 @@ export class WorkspaceStore {
         if (before.get(path) !== file)
           database.run(PUT_CHANGE, repo, path, file?.mode ?? null, file?.content ?? null);
       this.#addReceipt(receipt, result);
+      if (command !== undefined) this.putCommand(command);
+    });
+  }
+
+  get command(): BackgroundCommand | undefined {
+    return this.stores.keyValue.get(COMMAND_KEY);
+  }
+
+  putCommand(command: BackgroundCommand): void {
+    this.stores.keyValue.put(COMMAND_KEY, command);
+  }
+
+  /** Stores a command before it starts, with the result of its call. `arm` sets the wake-up, in the same transaction. */
+  beginCommand(command: BackgroundCommand, receipt: string, result: JsonObject, arm: () => void): void {
+    this.stores.database.transaction(() => {
+      this.putCommand(command);
+      this.#addReceipt(receipt, result);
+      arm();
+    });
+  }
+
+  /** Deletes a command that did not start. */
+  dropCommand(receipt: string): void {
+    this.stores.database.transaction(() => {
+      this.stores.keyValue.delete(COMMAND_KEY);
+      this.stores.database.run(DELETE_RECEIPT, receipt);
     });
   }
 
   /** Deletes the results of operations whose keys begin with the id of a call. */
   forget(callId: string): void {
-    if (this.record !== undefined) this.stores.database.run(FORGET_RECEIPTS, callId);
+    if (this.record === undefined) return;
+    this.stores.database.run(FORGET_RECEIPTS, callId);
+    const { id = "" } = this.command ?? {};
+    if (id.startsWith(callId) && !/^\d/.test(id.slice(callId.length)))
+      this.stores.keyValue.delete(COMMAND_KEY);
   }
 
   get pending(): PendingCommit | undefined {

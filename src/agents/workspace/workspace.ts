@@ -1,7 +1,12 @@
 /** The actor `Workspace` on Durable Objects. */
 import { systemClock } from "../../ports/system.ts";
+import { completeOperationAt, unknownHandle } from "../../protocol/complete-operation.ts";
+import type { ConversationApi } from "../../protocol/conversation-api.ts";
+import { readHandle } from "../../protocol/operation-handle.ts";
 import type { WorkspaceApi } from "../../protocol/workspace.ts";
+import { unwrap } from "../../shared/errors.ts";
 import { DurableActor } from "../base/durable-actor.ts";
+import { durableActor } from "../base/lookup/durable-actors.ts";
 import { objectOf } from "../base/lookup/placement.ts";
 import { type WorkspaceApplication, WorkspaceRuntime } from "./runtime.ts";
 import { containerShell, type ShellContainerStub } from "./shell/container-shell.ts";
@@ -28,7 +33,22 @@ export function createWorkspaceClass<Env extends Cloudflare.Env>(
       tenant: () => this.mailboxAddress?.tenant ?? "",
       id: () => this.mailboxAddress?.id ?? "",
       checkPlace: () => this.checkPlace(),
+      arm: this.wakeups.add("command", () => this.#runtime.wake()).arm,
+      operations: {
+        report: async (handle, progress) =>
+          unwrap(await (await this.#conversationOf(handle)).reportOperation(handle, progress)),
+        complete: async (handle, outcome) => {
+          await completeOperationAt(await this.#conversationOf(handle), handle, outcome);
+        },
+      },
     });
+
+    #conversationOf(handle: string) {
+      const read = readHandle(handle);
+      if (read === null) throw unknownHandle();
+      const { tenant, conversationId: id } = read.claim;
+      return durableActor<ConversationApi>(this.env as object, { kind: "conversation", tenant, id });
+    }
 
     protected override get mailboxKind() {
       return "workspace";

@@ -5,6 +5,11 @@
  *   POST /blobs  stores contents. The body has frames: the object id, a space, the size in bytes, a line feed, and the content.
  *   POST /exec   `{files: [[mode, oid, path]], command, timeoutMs}`. 409 `{missing: [oid]}` if contents are missing. Else 200: a line of JSON
  *                with the result and the changes, and then the contents of the changed files in this order.
+ *   POST /commands/ID    starts a command in the background, with the body of `/exec`. 204 if the command runs or has ended. The server keeps
+ *                        one command in the background: a start stops the command before.
+ *   GET /commands/ID     202 `{stdout, stderr}` while the command runs, with the end of its output. Later the answer of `/exec`. 404 for
+ *                        another command, and after a restart of the server.
+ *   DELETE /commands/ID  stops the command, and forgets its result.
  *
  * Variables: `PORT`, `WORKSPACE` (the folder of the files), and `STATE` (a folder for contents and the index). The folders belong to the
  * server: other files in `WORKSPACE` are deleted, except those that a `.gitignore` of the workspace names.
@@ -22,8 +27,8 @@ type Changes = ContainerResult["changes"];
 type Mode = "100644" | "100755" | "120000";
 
 const { PORT = "8080", WORKSPACE = "/workspace", STATE = "/home/node/.dramatis" } = process.env;
-/** Bytes of each output stream that are kept. */
-const MAX_OUTPUT_BYTES = 300_000;
+/** Bytes of each output stream that are kept: its beginning, and of a command in the background its end. */
+const [MAX_OUTPUT_BYTES, MAX_TAIL_BYTES] = [300_000, 65_536];
 /** Changed files. */
 const MAX_CHANGES = 20_000;
 /** Time that the output of a command stays open after its end, in milliseconds: a process that it left may hold the output. */
@@ -98,10 +103,12 @@ function ended(child: ChildProcess, event: "close" | "exit"): Promise<number> {
   return promise;
 }
 
-async function outputOf(
-  stream: AsyncIterable<Buffer>,
-  limit: number,
-): Promise<{ bytes: Buffer; isCut: boolean }> {
+interface Output {
+  bytes: Buffer;
+  isCut: boolean;
+}
+
+async function outputOf(stream: AsyncIterable<Buffer>, limit: number): Promise<Output> {
   const parts: Buffer[] = [];
   let size = 0;
   for await (const part of stream) {
@@ -109,6 +116,24 @@ async function outputOf(
     size += part.byteLength;
   }
   return { bytes: Buffer.concat(parts), isCut: size > limit };
+}
+
+/** Writes the end of a stream to `output` while the stream comes. */
+async function follow(stream: AsyncIterable<Buffer>, output: Output): Promise<Output> {
+  for await (const part of stream) {
+    const bytes = Buffer.concat([output.bytes, part]);
+    output.isCut ||= bytes.byteLength > MAX_TAIL_BYTES;
+    output.bytes = bytes.subarray(-MAX_TAIL_BYTES);
+  }
+  return output;
+}
+
+/** Returns an output as text. The bytes of a character that is cut are left out. */
+function textOf({ bytes, isCut }: Output): string {
+  let at = 0;
+  // The bytes of a character after its first byte are 10xxxxxx.
+  while (isCut && at < 3 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at++;
+  return bytes.toString("utf8", at);
 }
 
 function prepare(): void {
@@ -165,15 +190,18 @@ async function checkOut(files: ContainerRequest["files"]): Promise<string> {
 }
 
 /** Returns the changes of the files since `tree`, with their contents. */
-async function changesSince(tree: string): Promise<{ changes: Changes; contents: Buffer[] }> {
+async function changesSince(
+  tree: string,
+): Promise<Pick<ContainerResult, "changes" | "before"> & { contents: Buffer[] }> {
   await git(["add", "--all"]);
   const next = (await git(["write-tree"])).toString().trim();
   const fields = (await git(["diff-tree", "-r", "-z", "--raw", "--no-renames", tree, next]))
     .toString()
     .split("\0");
   const changed = Array.from({ length: Math.floor(fields.length / 2) }, (_, index) => {
-    const [, mode = "", , oid = ""] = (fields[2 * index] ?? "").split(" ");
-    return { path: fields[2 * index + 1] ?? "", mode, oid };
+    const [former = "", mode = "", formerOid = "", oid = ""] = (fields[2 * index] ?? "").split(" ");
+    const before = former === ":000000" ? null : `${former.slice(1)} ${formerOid}`;
+    return { path: fields[2 * index + 1] ?? "", mode, oid, before };
   });
   if (changed.length > MAX_CHANGES)
     throw new Refusal(413, {
@@ -196,7 +224,7 @@ async function changesSince(tree: string): Promise<{ changes: Changes; contents:
     at = end + size + 2;
     return [path, mode as Mode, size];
   });
-  return { changes, contents };
+  return { changes, before: changed.map(({ before }) => before), contents };
 }
 
 function killGroup({ pid }: ChildProcess): void {
@@ -207,7 +235,12 @@ function killGroup({ pid }: ChildProcess): void {
   }
 }
 
-async function exec({ files, command, timeoutMs }: ContainerRequest, isGone: AbortSignal): Promise<Buffer[]> {
+/** Runs a command, and returns its result and its changes. */
+async function exec(
+  { files, command, timeoutMs }: ContainerRequest,
+  isGone: AbortSignal,
+  background?: Pick<Background, "stdout" | "stderr"> & { begun(): void },
+): Promise<Buffer[]> {
   const tree = await checkOut(files).catch((error: unknown) => {
     if (error instanceof Refusal && error.status === 409) throw error;
     // An earlier command has damaged the files of this server. A new container has none of them.
@@ -219,10 +252,10 @@ async function exec({ files, command, timeoutMs }: ContainerRequest, isGone: Abo
     ...{ cwd: WORKSPACE, env: COMMAND_ENV, detached: true },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const streams = [
-    outputOf(child.stdout, MAX_OUTPUT_BYTES),
-    outputOf(child.stderr, MAX_OUTPUT_BYTES),
-  ] as const;
+  background?.begun();
+  const outputs = background
+    ? ([follow(child.stdout, background.stdout), follow(child.stderr, background.stderr)] as const)
+    : ([outputOf(child.stdout, MAX_OUTPUT_BYTES), outputOf(child.stderr, MAX_OUTPUT_BYTES)] as const);
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
@@ -239,12 +272,13 @@ async function exec({ files, command, timeoutMs }: ContainerRequest, isGone: Abo
   const grace = setTimeout(() => {
     for (const stream of [child.stdout, child.stderr]) stream.push(null);
   }, OUTPUT_GRACE_MS);
-  const [stdout, stderr] = await Promise.all(streams).finally(() => clearTimeout(grace));
+  const [stdout, stderr] = await Promise.all(outputs).finally(() => clearTimeout(grace));
   for (const stream of [child.stdout, child.stderr]) stream.destroy();
   isGone.throwIfAborted();
-  const { changes, contents } = isLate ? { changes: [], contents: [] } : await changesSince(tree);
+  const none = { changes: [], before: [], contents: [] };
+  const { contents, ...changes } = isLate ? none : await changesSince(tree);
   const result: ContainerResult = {
-    ...{ exitCode, stdout: stdout.bytes.toString(), stderr: stderr.bytes.toString(), changes },
+    ...{ exitCode, stdout: textOf(stdout), stderr: textOf(stderr), ...changes },
     ...(isLate ? { isLate } : {}),
     ...(stdout.isCut || stderr.isCut ? { isCut: true } : {}),
   };
@@ -253,6 +287,65 @@ async function exec({ files, command, timeoutMs }: ContainerRequest, isGone: Abo
 
 /** The end of the last command. */
 let last: Promise<unknown> = Promise.resolve();
+
+/** The command in the background. */
+interface Background {
+  id: string;
+  stop: AbortController;
+  stdout: Output;
+  stderr: Output;
+  /** The answer after its end. Rejects if its changes are refused. */
+  answer?: Promise<Buffer[]>;
+}
+let background: Background | undefined;
+
+/** Starts a command in the background. Rejects if it cannot start. */
+async function start(id: string, request: ContainerRequest): Promise<void> {
+  if (background?.id === id) return;
+  background?.stop.abort();
+  const output = () => ({ bytes: Buffer.alloc(0), isCut: false });
+  const command: Background = { id, stop: new AbortController(), stdout: output(), stderr: output() };
+  background = command;
+  const begun = Promise.withResolvers<void>();
+  const work = last.then(() =>
+    exec(request, command.stop.signal, { ...command, begun: () => begun.resolve() }),
+  );
+  last = work.catch(begun.reject).then(() => {
+    command.answer = work;
+  });
+  await begun.promise.catch((error: unknown) => {
+    if (background === command) background = undefined;
+    throw error;
+  });
+}
+
+async function answerBackground(
+  id: string,
+  { method }: IncomingMessage,
+  body: Buffer,
+  response: ServerResponse,
+): Promise<void> {
+  if (method === "POST") {
+    // SAFETY: only the actor of the workspace reaches this server.
+    await start(id, JSON.parse(body.toString()) as ContainerRequest);
+    response.writeHead(204).end();
+  } else if (background?.id !== id) throw new Refusal(404, { message: `There is no command "${id}".` });
+  else if (method === "DELETE") {
+    background.stop.abort();
+    background = undefined;
+    response.writeHead(204).end();
+  } else if (background.answer === undefined) {
+    const { stdout, stderr } = background;
+    response.writeHead(202, { "content-type": "application/json" });
+    response.end(JSON.stringify({ stdout: textOf(stdout), stderr: textOf(stderr) }));
+  } else send(response, await background.answer);
+}
+
+function send(response: ServerResponse, parts: Buffer[]): void {
+  response.writeHead(200, { "content-type": "application/octet-stream" });
+  for (const part of parts) response.write(part);
+  response.end();
+}
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { bytes } = await outputOf(request, Infinity);
@@ -265,11 +358,10 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     // SAFETY: only the actor of the workspace reaches this server.
     const work = last.then(() => exec(JSON.parse(bytes.toString()) as ContainerRequest, gone.signal));
     last = work.catch(() => undefined);
-    const parts = await work;
-    response.writeHead(200, { "content-type": "application/octet-stream" });
-    for (const part of parts) response.write(part);
-    response.end();
-  } else response.writeHead(404).end();
+    send(response, await work);
+  } else if (request.url?.startsWith("/commands/"))
+    await answerBackground(request.url.slice("/commands/".length), request, bytes, response);
+  else response.writeHead(404).end();
 }
 
 prepare();

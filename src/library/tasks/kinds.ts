@@ -15,7 +15,7 @@ import {
   type InlineAction,
   type MemoryAction,
 } from "../../protocol/task-definition.ts";
-import { isRead, WORKSPACE_KINDS } from "../../protocol/workspace.ts";
+import { isRead, WORKSPACE_ACTION_KINDS } from "../../protocol/workspace.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import { hostProblem } from "../../shared/host-rules.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
@@ -144,7 +144,7 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
   "memory.update": memory("idempotent"),
   "memory.delete": memory("idempotent"),
   "memory.archive": memory("idempotent"),
-  ...operations(WORKSPACE_KINDS, isRead),
+  ...operations(WORKSPACE_ACTION_KINDS, isRead),
   ...operations(ARTIFACT_KINDS, isArtifactRead),
   "human.input": human(),
   "human.approve": human(),

@@ -5,7 +5,9 @@
  *              the clock are simulated.
  * TESTWORLD-3  An error that the runtime logs, and that no fault explains, is an incident. A tool may throw and log.
  */
+
 import { waitingCalls } from "../../agents/conversation/core/waiting-calls.ts";
+import type { OperationResults } from "../../agents/conversation/results/operation-results.ts";
 import { isOver, type RunState } from "../../agents/coordinator/core/state.ts";
 import { waitingGates } from "../../agents/coordinator/reads/run-views.ts";
 import type { Artifacts } from "../../artifacts/artifacts.ts";
@@ -96,7 +98,12 @@ export class TestWorld implements RunWorld {
   constructor(private readonly parts: WorldParts) {
     this.#registry = new Registry(parts.code);
     this.faults = parts.faults ?? new FaultPlane();
-    this.files = new WorldFiles(this.clock, this.ids, TENANT, parts.files ?? {});
+    this.files = new WorldFiles(this.clock, this.ids, TENANT, parts.files ?? {}, {
+      report: (handle, progress) => this.#resultsOf(handle).report(handle, progress),
+      complete: async (handle, outcome) => {
+        await this.#resultsOf(handle).complete(handle, outcome);
+      },
+    });
     this.tools = new WorldTools(this, parts.code, {
       gateway: this.#taskGateway,
       defaultProfile: this.#defaultProfile,
@@ -108,6 +115,10 @@ export class TestWorld implements RunWorld {
 
   note(text: string): void {
     this.log.push(`${sinceBegin(this.clock.now() - this.#began)}  ${text}`);
+  }
+
+  #resultsOf(handle: string): OperationResults {
+    return this.conversation(this.tools.deferredBy(handle)).awake().runtime.results;
   }
 
   conversation(id: string): ConversationActor {

@@ -1,4 +1,5 @@
 /** The repositories, workspaces and artifacts of a test world, in memory. They survive crashes of actors. */
+import type { WaitingOperations } from "../../agents/workspace/background.ts";
 import { type WorkspacePorts, WorkspaceRuntime } from "../../agents/workspace/runtime.ts";
 import { embeddedShell } from "../../agents/workspace/shell/shell.ts";
 import { Artifacts } from "../../artifacts/artifacts.ts";
@@ -30,7 +31,7 @@ export class WorldFiles {
   readonly #projects: Projects;
   readonly #artifacts: Artifacts;
   readonly #workspaces = new Map<string, WorkspaceRuntime>();
-  readonly #workspacePorts: Omit<WorkspacePorts, "stores" | "id">;
+  readonly #workspacePorts: Omit<WorkspacePorts, "stores" | "id" | "arm">;
   /** Resolves when the declared projects are there. */
   #ready: Promise<void> | undefined;
 
@@ -39,6 +40,7 @@ export class WorldFiles {
     ids: Ids,
     tenant: string,
     private readonly options: FilesOptions,
+    operations: WaitingOperations,
   ) {
     const database = nodeD1(this.#database());
     const git = { rows: new D1Repositories(database, clock), objects: new MemoryObjectStore(), ids };
@@ -50,7 +52,7 @@ export class WorldFiles {
       shell: embeddedShell,
       branchPrefix: options.workspaces?.branchPrefix ?? "dramatis",
       isSensitive: sensitiveFiles(options.workspaces?.sensitiveFiles),
-      clock,
+      ...{ clock, operations },
       tenant: () => tenant,
     };
   }
@@ -62,7 +64,16 @@ export class WorldFiles {
     if (known !== undefined) return known;
     const database = this.#database();
     const stores = { database, keyValue: new NodeKeyValue(database) };
-    const workspace = new WorkspaceRuntime({ ...this.#workspacePorts, stores, id: () => id });
+    const arm = async (milliseconds: number) => {
+      this.clock.timer(milliseconds, () => {
+        const again = workspace.wake();
+        if (again !== null) void arm(again);
+      });
+    };
+    const workspace: WorkspaceRuntime = new WorkspaceRuntime({
+      ...this.#workspacePorts,
+      ...{ stores, id: () => id, arm },
+    });
     this.#workspaces.set(id, workspace);
     return workspace;
   }

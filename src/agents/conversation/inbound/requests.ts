@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { knownTraceparent } from "../../../model/span.ts";
-import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
+import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES } from "../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../protocol/operation-handle.ts";
 import type { StartTurn } from "../../../protocol/requests.ts";
 import {
@@ -15,6 +15,7 @@ import {
 } from "../../../protocol/requests.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import type { Json } from "../../../shared/json.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -55,6 +56,13 @@ export function parseOutcome(value: unknown): ToolOutcome {
   checkSize(outcome);
   // SAFETY: the schema has checked that results are JSON.
   return outcome as ToolOutcome;
+}
+
+/** Parses the progress of an operation. Throws `INVALID_INPUT`, or `TOO_LARGE` beyond its limit. */
+export function parseProgress(value: unknown): Json | undefined {
+  const progress = validate(z.json().optional(), value);
+  if (progress === undefined || utf8Length(JSON.stringify(progress)) <= MAX_PROGRESS_BYTES) return progress;
+  throw new DramatisError("TOO_LARGE", `The progress has more than ${MAX_PROGRESS_BYTES} bytes.`);
 }
 
 /** Parses results from a client. Throws `INVALID_INPUT`, or `TOO_LARGE` beyond the limit of a tool's output. */

@@ -16,6 +16,7 @@ import type { ToolOutcome, ToolSubmission } from "../../../protocol/requests.ts"
 import { workflowErrorSchema, workflowResultSchema } from "../../../protocol/workflow-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { RuntimeContext, StoredConversation } from "../context.ts";
 import type { ConversationShell } from "../conversation-core.ts";
@@ -43,6 +44,8 @@ interface RunEnd {
 
 interface ResultsContext extends Pick<RuntimeContext, "clock" | "isErased"> {
   handles: Handles;
+  /** Publishes the progress of an operation. */
+  onProgress(turn: Turn, operationId: string, progress: Json): void;
   large: Pick<LargeResults, "viewOf">;
   shell: Pick<ConversationShell, "tick" | "retryUnsaved" | "commit">;
   runtime: StoredConversation;
@@ -232,6 +235,19 @@ export class OperationResults {
       await this.context.shell.commit([{ type: "conversation.tool.resolved", turn: turn.n, item, outcome }]);
     }
     return { operationId, status: outcome.error === undefined ? "completed" : "failed" };
+  }
+
+  /**
+   * Shows the progress of a deferred operation to readers. Returns whether the operation waits for its result. Throws `NOT_FOUND` for a
+   * handle of another conversation.
+   */
+  async report(handle: unknown, progress?: Json): Promise<boolean> {
+    const { operationId } = await this.context.handles.check(handle, this.context.runtime.state.record);
+    this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
+    const { turn, operation } = operationAt(operationId, this.context.runtime.turn);
+    if (!isOpen(operation) || operation.status === "cancelled") return false;
+    if (progress !== undefined) this.context.onProgress(turn, operationId, progress);
+    return true;
   }
 
   /** Reports whether an outcome may be the success of a `once` operation that was stopped before. Never throws. */

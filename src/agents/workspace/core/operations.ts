@@ -12,11 +12,11 @@ import type { WorkingTree } from "./working-tree.ts";
 
 /** The operations on files. A shell and a repository run the others. */
 export type FileOperation = {
-  [Kind in Exclude<WorkspaceKind, "repo.commit" | "repo.merge" | "shell.exec">]: {
+  [Kind in Exclude<WorkspaceKind, "repo.commit" | "repo.merge" | `shell.${string}`>]: {
     kind: Kind;
     input: z.output<(typeof WORKSPACE_INPUTS)[Kind]>;
   };
-}[Exclude<WorkspaceKind, "repo.commit" | "repo.merge" | "shell.exec">];
+}[Exclude<WorkspaceKind, "repo.commit" | "repo.merge" | `shell.${string}`>];
 
 /** Paths in a result for a model, and for a person. */
 const MAX_LISTED = { model: 1_000, person: 50_000 };

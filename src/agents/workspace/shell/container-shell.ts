@@ -3,15 +3,23 @@
  *
  * CONTAINER-1  Each workspace has a container of its own. The container has the state of the tree when a command starts, also after a restart.
  * CONTAINER-2  A container gets no sensitive files. A command that leaves one is denied, and changes nothing.
+ * CONTAINER-4  The command in the background of a workspace has a container of its own, so it does not wait for other commands.
  * CONTAINER-3  Files that a `.gitignore` of the tree names stay in the container, for later commands, until it sleeps.
  */
 import { concat, decode, encode } from "../../../git/bytes.ts";
 import { oidOf } from "../../../git/objects.ts";
-import { type ContainerRequest, type ContainerResult, containerResult } from "../../../protocol/container.ts";
+import {
+  type ContainerRequest,
+  type ContainerResult,
+  containerOutput,
+  containerResult,
+} from "../../../protocol/container.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { shorten } from "../../../shared/text.ts";
+import type { CommandChange } from "../core/command-changes.ts";
 import type { WorkingTree } from "../core/working-tree.ts";
-import { cancelled, ended, late, type Shell, type ShellOptions } from "./shell.ts";
+import { cancelled, ended, late, type Shell, type ShellCommands, type ShellOptions } from "./shell.ts";
 
 /** A container. Its first request starts it. */
 export interface ShellContainerStub {
@@ -32,56 +40,130 @@ const MARGIN_MS = 120_000;
 const ATTEMPTS = 3;
 const LINE_FEED = 10;
 
-/** Returns the shell that runs each workspace's commands in the container that `containerOf` returns. */
+/** Returns the shell that runs each workspace's commands in the containers that `containerOf` returns. */
 export function containerShell(
   containerOf: (workspace: ShellOptions["workspace"]) => ShellContainerStub,
 ): Shell {
   return {
     async exec(tree, command, { workspace, timeoutMs, signal }) {
       const container = containerOf(workspace);
-      const deadline = AbortSignal.timeout(timeoutMs + MARGIN_MS);
-      const stop = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
-      const post = async (path: string, body: string | Uint8Array) => {
-        const init = { method: "POST", body, signal: stop };
-        const response = await container.fetch(`http://container${path}`, init);
-        return {
-          status: response.status,
-          bytes: await bytesOf(response, response.status === 200 ? MAX_ANSWER_BYTES : MAX_JSON_BYTES),
-        };
-      };
-      const run = async () => {
-        const { files, paths } = await manifestOf(tree);
-        const request = JSON.stringify({ files, command, timeoutMs } satisfies ContainerRequest);
-        let answer = await post("/exec", request);
-        for (let attempt = 0; answer.status === 409 && attempt < ATTEMPTS; attempt++) {
-          const missing = missingOf(answer.bytes, paths);
-          for await (const batch of batchesOf(tree, missing)) accepted(await post("/blobs", batch));
-          answer = await post("/exec", request);
-        }
-        return accepted(answer);
-      };
-      const bytes = await run().catch(async (error: unknown) => {
-        if (signal?.aborted) throw cancelled();
-        // A container that hangs would hold up the next commands, too.
-        if (deadline.aborted) await container.destroy();
-        if (error instanceof DramatisError) throw error;
-        throw unavailable(error instanceof Error ? error.message : String(error));
-      });
-      const end = bytes.indexOf(LINE_FEED);
-      const result = containerResult.safeParse(
-        end > MAX_JSON_BYTES ? undefined : parsed(bytes.subarray(0, end)),
+      const { bytes } = await requestOf(container, { timeoutMs, signal }, async (send) =>
+        accepted(await sendFiles(send, "/exec", tree, { command, timeoutMs })),
       );
-      const sizes = result.data?.changes.map(([, , size = 0]) => size) ?? [];
-      if (!result.success || sizes.reduce((sum, size) => sum + size, end + 1) !== bytes.byteLength)
-        throw unavailable("It gave an answer in an unknown form.");
-      if (result.data.isLate) return late(result.data, timeoutMs);
-      const next = await changedTree(tree, result.data, bytes.subarray(end + 1));
+      const { result, contents } = resultOf(bytes);
+      if (result.isLate) return late(result, timeoutMs);
+      const next = await changedTree(tree, result, contents);
       if (signal?.aborted) throw cancelled();
       tree.adopt(next);
-      return ended(result.data);
+      return ended(result);
     },
-    remove: (workspace) => containerOf(workspace).destroy(),
+    commands: commandsIn((workspace) => containerOf(backgroundOf(workspace))),
+    async remove(workspace) {
+      await containerOf(workspace).destroy();
+      await containerOf(backgroundOf(workspace)).destroy();
+    },
   };
+}
+
+/** Returns the name of the container for the command in the background (CONTAINER-4). Ids of workspaces begin otherwise. */
+function backgroundOf({ tenant, id }: ShellOptions["workspace"]): ShellOptions["workspace"] {
+  return { tenant, id: `background-${id}` };
+}
+
+/** The server in the container runs the command, so the command survives restarts of the actor. */
+function commandsIn(
+  containerOf: (workspace: ShellOptions["workspace"]) => ShellContainerStub,
+): ShellCommands {
+  const pathOf = (id: string) => `/commands/${encodeURIComponent(id)}`;
+  return {
+    async start(tree, id, command, { workspace, timeoutMs }) {
+      await requestOf(containerOf(workspace), { timeoutMs: 0 }, async (send) => {
+        const answer = await sendFiles(send, pathOf(id), tree, { command, timeoutMs });
+        if (answer.status === 404)
+          throw new DramatisError(
+            "UNSUPPORTED",
+            "The image of the container is of an older release, without commands in the background. Build the image of this release.",
+          );
+        return accepted(answer);
+      });
+    },
+    async look(id, { workspace, timeoutMs }) {
+      const { status, bytes } = await requestOf(containerOf(workspace), { timeoutMs: 0 }, async (send) => {
+        const answer = await send("GET", pathOf(id));
+        return answer.status === 404 || answer.status === 202 ? answer : accepted(answer);
+      });
+      if (status === 404) return { state: "lost" };
+      if (status === 202) {
+        const output = containerOutput.safeParse(parsed(bytes));
+        if (!output.success) throw unknownForm();
+        return { state: "running", ...output.data };
+      }
+      const { result, contents } = resultOf(bytes);
+      if (result.isLate) return { state: "ended", result: late(result, timeoutMs), changes: [] };
+      return { state: "ended", result: ended(result), changes: [...changesOf(result, contents)] };
+    },
+    async stop(id, { workspace }) {
+      await requestOf(containerOf(workspace), { timeoutMs: 0 }, (send) => send("DELETE", pathOf(id)));
+    },
+  };
+}
+
+interface Answer {
+  status: number;
+  bytes: Uint8Array;
+}
+
+type Send = (method: string, path: string, body?: string | Uint8Array) => Promise<Answer>;
+
+/** Sends requests to a container. Throws `UNAVAILABLE` if it does not answer, and `CANCELLED`. */
+async function requestOf(
+  container: ShellContainerStub,
+  { timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal | undefined },
+  work: (send: Send) => Promise<Answer>,
+): Promise<Answer> {
+  const deadline = AbortSignal.timeout(timeoutMs + MARGIN_MS);
+  const stop = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+  const send: Send = async (method, path, body) => {
+    const init = { method, signal: stop, ...defined({ body }) };
+    const response = await container.fetch(`http://container${path}`, init);
+    const { status } = response;
+    return { status, bytes: await bytesOf(response, status === 200 ? MAX_ANSWER_BYTES : MAX_JSON_BYTES) };
+  };
+  return work(send).catch(async (error: unknown) => {
+    if (signal?.aborted) throw cancelled();
+    // A container that hangs would hold up the next commands, too.
+    if (deadline.aborted) await container.destroy();
+    if (error instanceof DramatisError) throw error;
+    throw unavailable(error instanceof Error ? error.message : String(error));
+  });
+}
+
+/** Sends a command with the files of a tree, and the contents that the container does not have. */
+async function sendFiles(
+  send: Send,
+  path: string,
+  tree: WorkingTree,
+  command: Pick<ContainerRequest, "command" | "timeoutMs">,
+): Promise<Answer> {
+  const { files, paths } = await manifestOf(tree);
+  const request = JSON.stringify({ files, ...command } satisfies ContainerRequest);
+  let answer = await send("POST", path, request);
+  for (let attempt = 0; answer.status === 409 && attempt < ATTEMPTS; attempt++) {
+    const missing = missingOf(answer.bytes, paths);
+    for await (const batch of batchesOf(tree, missing)) accepted(await send("POST", "/blobs", batch));
+    answer = await send("POST", path, request);
+  }
+  return answer;
+}
+
+/** Returns the result in an answer, and the contents after it. Throws `UNAVAILABLE` for an answer in another form. */
+function resultOf(bytes: Uint8Array): { result: ContainerResult; contents: Uint8Array } {
+  const end = bytes.indexOf(LINE_FEED);
+  const result = containerResult.safeParse(end > MAX_JSON_BYTES ? undefined : parsed(bytes.subarray(0, end)));
+  const sizes = result.data?.changes.map(([, , size = 0]) => size) ?? [];
+  if (!result.success || sizes.reduce((sum, size) => sum + size, end + 1) !== bytes.byteLength)
+    throw unknownForm();
+  return { result: result.data, contents: bytes.subarray(end + 1) };
 }
 
 /** Returns the files of a tree for the request, and a path of each content. */
@@ -122,23 +204,29 @@ async function* batchesOf(tree: WorkingTree, paths: ReadonlyMap<string, string>)
 /** Returns a copy of a tree with the changes of a command. Throws if Git refuses a file. */
 async function changedTree(
   tree: WorkingTree,
-  { changes }: ContainerResult,
+  result: ContainerResult,
   contents: Uint8Array,
 ): Promise<WorkingTree> {
   const next = tree.fork();
-  next.drop(changes.flatMap(([path, mode]) => (mode === undefined ? [path] : [])));
-  let at = 0;
-  for (const [path, mode, size] of changes) {
-    if (mode === undefined || size === undefined) continue;
-    await next.put(path, { content: contents.slice(at, at + size), mode });
-    at += size;
-  }
+  const changes = [...changesOf(result, contents)];
+  next.drop(changes.flatMap(({ path, after }) => (after === null ? [path] : [])));
+  for (const { path, after } of changes) if (after !== null) await next.put(path, after);
   return next;
 }
 
-/** Returns the bytes of an answer. Throws for an answer that is no success. */
-function accepted({ status, bytes }: { status: number; bytes: Uint8Array }): Uint8Array {
-  if (status === 200 || status === 204) return bytes;
+function* changesOf({ changes, before }: ContainerResult, contents: Uint8Array): Generator<CommandChange> {
+  let at = 0;
+  for (const [index, [path, mode, size = 0]] of changes.entries()) {
+    const after = mode === undefined ? null : { content: contents.slice(at, at + size), mode };
+    yield { path, before: before?.[index] ?? null, after };
+    at += size;
+  }
+}
+
+/** Returns an answer. Throws for an answer that is no success. */
+function accepted(answer: Answer): Answer {
+  const { status, bytes } = answer;
+  if (status === 200 || status === 204) return answer;
   const { message } = Object(parsed(bytes));
   const reason = shorten(typeof message === "string" ? message : decode(bytes), 500);
   if (status === 413) throw new DramatisError("TOO_LARGE", reason);
@@ -164,6 +252,10 @@ function parsed(bytes: Uint8Array): unknown {
   } catch {
     return undefined;
   }
+}
+
+function unknownForm(): DramatisError {
+  return unavailable("It gave an answer in an unknown form.");
 }
 
 function unavailable(reason: string): DramatisError {

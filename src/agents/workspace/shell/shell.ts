@@ -4,6 +4,8 @@
  * SHELL-1  A command sees the repository in `/workspace`, and `/tmp` in memory. The files of skills are in `/skills` (SKILL-5). It cannot reach other files, the network, or variables of the Worker.
  * SHELL-2  A command ends on its time limit, with the exit code 124, and on cancellation. Each stream is cut at `MAX_OUTPUT`.
  * SHELL-4  A command sees no sensitive files of the tree. A command that opens one by its name, or by a link, is denied and changes nothing.
+ * BACKGROUND-1  A command in the background begins with a copy of the tree. The tree stays as it is until the changes are applied.
+ * BACKGROUND-2  A command in the background runs at most once. `lost` is the state of a command whose machine or actor has stopped.
  * SHELL-3  A command changes the tree only when it ends by itself. After a time-out, a cancellation or an error the tree is as before.
  */
 import type { IFileSystem } from "just-bash/browser";
@@ -11,6 +13,7 @@ import { filesOfSkills } from "../../../library/skills/skill.ts";
 import type { Skill } from "../../../protocol/definitions.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { shortenToJson, wholeLength } from "../../../shared/text.ts";
+import type { CommandChange } from "../core/command-changes.ts";
 import { ROOT } from "../core/tree-path.ts";
 import type { FileMode, WorkingTree } from "../core/working-tree.ts";
 
@@ -39,8 +42,32 @@ type RawResult = Omit<ShellResult, "isCut"> & { isCut?: true | undefined };
 export interface Shell {
   /** Returns the exit code 124 on a time-out. Throws `CANCELLED`, and `PERMISSION_DENIED` for a sensitive file. */
   exec(tree: WorkingTree, command: string, options: ShellOptions): Promise<ShellResult>;
+  /** Runs commands in the background. Absent: they run in the actor. */
+  commands?: ShellCommands;
   /** Deletes what the shell keeps for a workspace. */
   remove?(workspace: ShellOptions["workspace"]): Promise<void>;
+}
+
+export type CommandState =
+  | { state: "running"; stdout: string; stderr: string }
+  | { state: "ended"; result: ShellResult; changes: readonly CommandChange[] }
+  | { state: "lost" };
+
+export type CommandPlace = Pick<ShellOptions, "workspace" | "timeoutMs">;
+
+/** Runs a command of a workspace in the background, by an id. */
+export interface ShellCommands {
+  /** Resolves when the command runs. */
+  start(
+    tree: WorkingTree,
+    id: string,
+    command: string,
+    options: CommandPlace & Pick<ShellOptions, "skills">,
+  ): Promise<void>;
+  /** Returns the state of the command. Throws `UNAVAILABLE` if the state is unknown, and any other error if the changes are refused. */
+  look(id: string, options: CommandPlace): Promise<CommandState>;
+  /** Stops the command, and forgets its result. */
+  stop(id: string, options: CommandPlace): Promise<void>;
 }
 
 /** Characters of each stream that a result keeps, and their bytes as JSON. A row of SQLite holds 2 MB. */

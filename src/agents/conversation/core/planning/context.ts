@@ -313,7 +313,9 @@ function frameOf(
     description: definition.description,
     inputSchema: modelInputSchema(definition),
   }));
-  const hasShell = tools.some(({ library, id }) => library === builtIn.id && id === "shell_exec");
+  const hasShell = tools.some(
+    ({ library, id }) => library === builtIn.id && (id === "shell_exec" || id === "shell_start"),
+  );
   const notes = [
     ...(skills === undefined ? [] : [skillsNote(skills, hasShell)]),
     ...(withheld === undefined ? [] : [withheldNote(withheld)]),
