@@ -288,7 +288,8 @@ export const CAPABILITIES: readonly Capability[] = [
   {
     row: "A64",
     name: "A shell on the branch",
-    statement: "A command runs in the workspace of its conversation, on that branch.",
+    statement:
+      "A command runs in the workspace of its conversation, on that branch. A command in the background reports its progress and may take 24 hours.",
     missing: "A run in a real container of Cloudflare: tests run the container's program on this machine.",
   },
   {

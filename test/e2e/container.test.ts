@@ -1,15 +1,17 @@
 /** Commands of agents in containers. Each container is a process of this machine with real Bash and Git. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Server, startServer } from "../../scripts/server.ts";
 import { createClient, type DramatisClient } from "../../src/client/index.ts";
+import { killAll, processTree, runsTheWorker } from "../support/processes.ts";
 import { Machines } from "../support/shell-container.ts";
 
 const CODE = join(import.meta.dirname, "code");
 const folder = mkdtempSync(join(tmpdir(), "dramatis-container-"));
 const machines = new Machines();
+let config: string;
 let server: Server;
 let client: DramatisClient;
 
@@ -28,11 +30,23 @@ function configure(url: string): string {
   return path;
 }
 
-beforeAll(async () => {
-  const config = configure(await machines.listen());
+async function start(): Promise<void> {
   server = await startServer({ port: 0, persist: join(folder, "state"), config, onLine: () => undefined });
   await server.ready;
   client = createClient({ baseUrl: server.url });
+}
+
+/** Kills the Worker with all its actors. The containers run on. */
+async function restart(): Promise<void> {
+  const workers = processTree(process.pid).filter((each) => runsTheWorker(each, server.url));
+  await killAll(workers.map(({ pid }) => pid));
+  await server.stop();
+  await start();
+}
+
+beforeAll(async () => {
+  config = configure(await machines.listen());
+  await start();
   await client.projects.create({ id: "shop", repositories: [{ id: "web" }] });
 });
 afterAll(async () => {
@@ -44,11 +58,11 @@ afterAll(async () => {
 const newConversation = async () => (await client.conversations.create({ agentId: "developer" })).id;
 
 /** Has the agent run a command, and returns the result of the call. */
-async function run(id: string, command: string): Promise<unknown> {
+const run = (id: string, command: string) => call(id, "shell_exec", { command });
+
+async function call(id: string, tool: string, input: object): Promise<unknown> {
   let turn = "";
-  for await (const frame of client.streamTurn(id, {
-    content: `!tool shell_exec ${JSON.stringify({ command })}`,
-  }))
+  for await (const frame of client.streamTurn(id, { content: `!tool ${tool} ${JSON.stringify(input)}` }))
     turn = frame.turnId ?? turn;
   return (await client.turns.get(id, turn)).moves[0]?.toolResult?.result;
 }
@@ -75,5 +89,52 @@ describe("commands in containers", () => {
 
     await client.conversations.delete(one);
     await expect.poll(() => [...machines.running.keys()]).toEqual([`local:conv-${other}`]);
+  });
+
+  it("A64 BACKGROUND-5 a command in the background survives a kill of the Worker, is lost with its container, and stops with its turn", async () => {
+    const id = await newConversation();
+    const name = `local:background-conv-${id}`;
+    const root = async () => (await machines.running.get(name))?.root ?? expect.fail("no container");
+    const begin = async (command: string) => {
+      const content = `!tool shell_start ${JSON.stringify({ command })}`;
+      const { turnId } = await client.turns.start(id, { content });
+      await expect.poll(() => machines.running.has(name)).toBe(true);
+      await expect.poll(async () => existsSync(join(await root(), "began"))).toBe(true);
+      return turnId;
+    };
+    const end = async (turnId: string) => {
+      await expect
+        .poll(async () => (await client.turns.get(id, turnId)).status, { timeout: 20_000 })
+        .toBe("completed");
+      return (await client.turns.get(id, turnId)).moves[0]?.toolResult;
+    };
+
+    const first = await begin(
+      "echo begun; touch began; until test -e go; do sleep 0.1; done; echo built > out.txt; rm began go",
+    );
+    expect(await run(id, "ls; echo 1 > beside.txt")).toMatchObject({ stdout: "", changed: ["beside.txt"] });
+    await restart();
+    const output = (await call(id, "shell_output", {})) as { state: string; stdout: string };
+    expect(output).toMatchObject({ state: "running", stdout: "begun\n" });
+    writeFileSync(join(await root(), "go"), "");
+    expect(await end(first)).toMatchObject({
+      result: { exitCode: 0, stdout: "begun\n", changed: ["out.txt"] },
+    });
+    const { files } = await client.workspaces.files({ conversation: id });
+    expect(files).toEqual(["beside.txt", "out.txt"]);
+
+    const second = await begin("touch began; sleep 600");
+    await machines.stop(name);
+    expect(await end(second)).toMatchObject({ error: { code: "EXECUTION_FAILED" } });
+
+    const third = await begin("touch began; echo $$ > ../pid; sleep 600");
+    const pid = Number(readFileSync(join(await root(), "../pid"), "utf8"));
+    await client.turns.cancel(id, third);
+    expect(existsSync(`/proc/${pid}`)).toBe(true);
+    await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 20_000 }).toBe(false);
+    expect(await client.turns.get(id, third)).toMatchObject({ error: { code: "CANCELLED" } });
+
+    await client.conversations.delete(id);
+    await expect.poll(() => machines.running.has(name)).toBe(false);
   });
 });

@@ -213,6 +213,8 @@ describe("calls of tools", () => {
       result,
     });
     expect(toolView({ name: "shell_exec", input })).toEqual({ type: "terminal", command: "ls" });
+    expect(toolView({ name: "shell_start", input, result })).toMatchObject({ type: "terminal", result });
+    expect(toolView({ name: "shell_start", input, result: { ...result, conflicts: ["a"] } })).toBeUndefined();
     expect(toolView({ name: "shell_exec", input, result: "done" })).toBeUndefined();
     expect(toolView({ name: "shell_exec", input: { script: "ls" }, result })).toBeUndefined();
     expect(toolView({ name: "repo_diff", input: {}, result: { diff: "", cut: "More." } })).toEqual({

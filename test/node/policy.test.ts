@@ -244,6 +244,17 @@ test.each([
   expect(verdictOf(gate(tool as never, {}, context)).decision).toBe(decision);
 });
 
+test("E26 POLICY-9 a rule that denies or asks for `shell_exec` binds `shell_start`, and a rule that allows does not", () => {
+  const gate = policyOf([
+    { id: "commands", tools: ["shell_exec"], then: "allow" },
+    { id: "no-commands", tools: ["shell_exec"], then: "ask" },
+  ]);
+  const tool = (name: string) => ({ name, description: "Runs.", inputSchema: {}, effect: "idempotent" });
+  // SAFETY: the gate reads only these members.
+  const decided = (name: string) => verdictOf(gate(tool(name) as never, {}, { taint: [] } as never)).decision;
+  expect(["shell_exec", "shell_start", "shell_output"].map(decided)).toEqual(["allow", "ask", "allow"]);
+});
+
 describe("E26 POLICY-7 HTTP-1 a request to a host that is not allowed", () => {
   const load = defineTask({
     id: "load",

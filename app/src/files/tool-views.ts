@@ -21,6 +21,7 @@ export type ToolView =
 /** The member of the input that says most about a call. */
 const MAIN_MEMBER: Readonly<Record<string, string>> = {
   shell_exec: "command",
+  shell_start: "command",
   repo_commit: "message",
   repo_search: "query",
   repo_read: "path",
@@ -52,6 +53,7 @@ export function toolView({
   result,
 }: Pick<OperationState, "name" | "input" | "result">): ToolView | undefined {
   switch (name) {
+    case "shell_start":
     case "shell_exec": {
       const command = text(input, "command");
       const shell = shellResult(result);
@@ -92,6 +94,7 @@ function shellResult(result: unknown): ShellResult | undefined {
   const [exitCode, changed] = [memberOf(result, "exitCode"), memberOf(result, "changed")];
   const [stdout, stderr] = [text(result, "stdout"), text(result, "stderr")];
   if (typeof exitCode !== "number" || stdout === undefined || stderr === undefined) return undefined;
+  if (memberOf(result, "conflicts") !== undefined) return undefined;
   const paths = Array.isArray(changed) ? changed.filter((path) => typeof path === "string") : [];
   return { exitCode, stdout, stderr, changed: paths, isCut: memberOf(result, "isCut") === true };
 }

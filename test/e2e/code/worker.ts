@@ -16,7 +16,7 @@ const developer = definePersona("developer", {
   tools: {
     toolIds: [
       ...["tree", "read", "write", "edit", "search", "diff", "commit"].map((name) => `dramatis/repo_${name}`),
-      "dramatis/shell_exec",
+      ...["exec", "start", "output", "stop"].map((name) => `dramatis/shell_${name}`),
       "ask_tester",
     ],
   },
