@@ -302,7 +302,7 @@ export function shellContract(
 
     describe("commands in the background", () => {
       let last = 0;
-      /** Returns the end of a command. */
+      // Returns the end of a command.
       async function endOf(look: () => Promise<CommandState>) {
         const state = () =>
           look().then(
@@ -314,7 +314,7 @@ export function shellContract(
         return seen.state === "ended" ? seen : expect.fail("The command was lost.");
       }
       const commands = shell.commands ?? new ActorCommands(shell, () => undefined);
-      /** Starts a command over the files of the contract. */
+      // Starts a command over the files of the contract.
       async function started(command: string, options: Partial<ShellOptions> = {}) {
         const { tree } = treeOfFiles();
         const place = { workspace, timeoutMs: 60_000, ...options };
