@@ -178,7 +178,20 @@ describe.runIf(hasChromium)(`work on code in the console (${hasChromium ? "Chrom
     await page.getByTestId("merged").waitFor();
     await page.getByTestId("view-files").click();
     await page.locator('[data-testid=tree-file][data-path="src/sum.ts"]').click();
-    await page.getByTestId("file").getByText("export const sum = 1;").waitFor();
+    const file = page.getByTestId("file");
+    await file.getByText("export const sum = 1;").waitFor();
+
+    // A file that cannot be loaded again stays, beside the error.
+    await page.route("**/file?path=*", (route) => route.abort());
+    const content = tool("repo_write", { path: "src/sum.ts", content: "export const sum = 3;\n" });
+    for await (const _ of world.client.streamTurn(id, { content }));
+    await file.getByRole("button", { name: "Try again" }).waitFor();
+    expect(await file.textContent()).toContain("export const sum = 1;");
+    await page.unroute("**/file?path=*");
+    await file.getByRole("button", { name: "Try again" }).press("Enter");
+    await file.getByText("export const sum = 3;").waitFor();
+    await file.getByRole("alert").waitFor({ state: "detached" });
+    expect(world.visitor.complaints.splice(0).join()).toContain("ERR_FAILED");
   });
 
   it("FILESPAGE-2 the page follows the work of an agent; a member commits but does not merge, and sees no branches of others; bundles are downloaded and imported, with the reason of a refusal", async () => {

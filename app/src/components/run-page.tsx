@@ -1,5 +1,5 @@
 /** One run: the graph of its workflow with the tokens, and the details of the chosen node. Small screens have a list of nodes. */
-import { type RefObject, useCallback, useRef, useState } from "react";
+import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import type { RunView, WorkflowDefinition } from "../../../src/client/index.ts";
 import { type UseRunResult, useRun } from "../../../src/client/react/index.ts";
 import { client } from "../client.ts";
@@ -121,12 +121,23 @@ function LiveRunPage({ run, onMenu }: LiveRunPageProps) {
 /** Leads to the files of a run if its branch has changes or commits. `seq` changes with the run. */
 function RunFiles({ id, seq }: { id: string; seq: number }) {
   const { hasRepositories } = useSession();
+  const [asked, setAsked] = useState(seq);
+  const [ended, setEnded] = useState<number | undefined>(undefined);
   const load = useCallback(
-    async (signal: AbortSignal) =>
-      hasRepositories ? client.workspaces.get({ run: id }, { signal }) : undefined,
-    [id, hasRepositories],
+    async (signal: AbortSignal) => {
+      try {
+        return hasRepositories ? await client.workspaces.get({ run: id }, { signal }) : undefined;
+      } finally {
+        setEnded(asked);
+      }
+    },
+    [id, hasRepositories, asked],
   );
-  const { value } = useResource(load, seq);
+  const { value } = useResource(load);
+  // A read ends before the next read begins. Otherwise a busy run aborts each read.
+  useEffect(() => {
+    if (ended === asked) setAsked(seq);
+  }, [ended, asked, seq]);
   if (!hasWork(value)) return null;
   return (
     <HeaderLink to={filesPath({ run: id })} data-testid="open-files">

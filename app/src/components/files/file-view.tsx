@@ -24,8 +24,12 @@ export function FileView({ owner, repo, path, version }: FileViewProps) {
   const { value, error, reload } = useResource(load, version);
   const [more, setMore] = useState<WorkspaceFile[]>([]);
   const [problem, setProblem] = useState<unknown>(undefined);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other first lines belong to a newer file.
-  useEffect(() => setMore([]), [value]);
+  const newest = useRef(value);
+  // Other first lines belong to a newer file.
+  useEffect(() => {
+    newest.current = value;
+    setMore([]);
+  }, [value]);
   const box = useRef<HTMLElement>(null);
   const isLoaded = value !== undefined;
   // Another file begins at its first line, also if the reader has scrolled.
@@ -46,7 +50,7 @@ export function FileView({ owner, repo, path, version }: FileViewProps) {
     setProblem(undefined);
     try {
       const next = await client.workspaces.file(owner, path, { repo, from: to + 1 });
-      setMore((before) => [...before, next]);
+      if (newest.current === value) setMore((before) => [...before, next]);
     } catch (reason) {
       setProblem(reason);
     }
@@ -87,6 +91,7 @@ export function FileView({ owner, repo, path, version }: FileViewProps) {
           The last line is too long, and is cut.
         </p>
       )}
+      {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
       {problem !== undefined && <ErrorNote text={messageOf(problem)} />}
     </section>
   );
