@@ -70,7 +70,7 @@ import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
 import { defined } from "./shared/defined.ts";
-import { DramatisError } from "./shared/errors.ts";
+import { unavailable } from "./shared/errors.ts";
 import { allowedHosts } from "./shared/host-rules.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
 import {
@@ -357,7 +357,7 @@ function executorOf(env: DramatisEnv): TaskExecutor {
 /** Returns the port. Throws `UNAVAILABLE` without it. */
 function required<Port>(port: Port | null, need: string): Port {
   if (port !== null) return port;
-  throw new DramatisError("UNAVAILABLE", `${need}; add it to the Worker's configuration.`);
+  throw unavailable(`${need}; add it to the Worker's configuration.`);
 }
 
 /** Reads a list that is separated by commas. */

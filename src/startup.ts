@@ -16,7 +16,7 @@ import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
 import type { AgentTarget, ToolDefinition } from "./protocol/definitions.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
-import { DramatisError } from "./shared/errors.ts";
+import { invalid, unavailable } from "./shared/errors.ts";
 import { isAgentId } from "./shared/identifiers.ts";
 import { listIds } from "./shared/known-ids.ts";
 
@@ -87,8 +87,7 @@ export async function checkExecutor(executor: TaskExecutor): Promise<void> {
   try {
     await executor.run([], { report: async () => [], cancelled: async () => [] });
   } catch (cause) {
-    throw new DramatisError(
-      "UNAVAILABLE",
+    throw unavailable(
       "Tools cannot run: the `Executor` does not answer. It must be the class of `dramatis()` or extend it, and a service binding `Executor` must have this class as its `entrypoint`.",
       { cause },
     );
@@ -102,7 +101,7 @@ export async function checkExecutor(executor: TaskExecutor): Promise<void> {
 export function checkAgents(agents: readonly FirstAgent[], code: DeployedCode): void {
   const seen = new Set<string>();
   for (const { id, persona, tenant = "local" } of agents) {
-    const refuse = (reason: string) => new DramatisError("INVALID_INPUT", `Agent "${id}": ${reason}`);
+    const refuse = (reason: string) => invalid(`Agent "${id}": ${reason}`);
     if (!isAgentId(id)) {
       throw refuse(
         "an agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit; in a jurisdiction `_` and its name follow.",
@@ -236,8 +235,7 @@ export async function declareAgents(actors: ActorLookup, agents: readonly FirstA
     const declared = await actor.create(principal, agent, { isDeclaration: true });
     // During a deploy the actor may still run a release that refuses to create an agent twice.
     if (declared.ok || declared.error.code === "CONFLICT") continue;
-    throw new DramatisError(
-      "UNAVAILABLE",
+    throw unavailable(
       `The agent "${agent.id}" cannot be what \`agents\` declares: ${declared.error.message}`,
     );
   }

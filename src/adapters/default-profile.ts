@@ -1,7 +1,7 @@
 /** Chooses the model of personas without a model profile, from the environment. Also takes its provider's base URL from there. */
 
 import type { ModelProfile, ProviderId } from "../model/profile.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 import { findProvider, PROVIDER_NAMES } from "./formats/lookup.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
 
@@ -63,17 +63,13 @@ function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
   if (provider === undefined || modelId === undefined) {
     const example = CHOICES[0].join("/");
     // Omit the value, because `/health` is public and the value may be a misplaced secret.
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `DRAMATIS_MODEL must be "provider/model", such as "${example}". Providers are ${PROVIDER_NAMES.join(", ")}.`,
     );
   }
   const profile = atBaseUrl({ provider, modelId }, env);
   if (name === "local" && profile.baseUrl === undefined) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "A local model needs the address of its server: set OPENAI_BASE_URL.",
-    );
+    throw invalid("A local model needs the address of its server: set OPENAI_BASE_URL.");
   }
   return profile;
 }

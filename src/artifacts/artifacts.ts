@@ -35,7 +35,7 @@ import {
   type WrittenArtifact,
 } from "../protocol/artifacts.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { conflict, DramatisError, invalid, notFound, tooLarge } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { DEFAULT_PAGE_SIZE, type Page, pageOf } from "../shared/page.ts";
 import { shorten } from "../shared/text.ts";
@@ -107,12 +107,12 @@ export class Artifacts {
     const commit = version ?? (await this.ports.index.state(place)).head;
     const git = this.#git(place);
     const file = commit === null ? null : await git.file(commit, path).catch(unknownVersion(version));
-    if (commit === null || file === null || file.mode === SYMBOLIC_LINK) throw notFound(path);
+    if (commit === null || file === null || file.mode === SYMBOLIC_LINK) throw noArtifact(path);
     const bytes = await git.blob(file.oid);
     const content = bytes.length > MAX_ARTIFACT_BYTES ? undefined : decodeText(bytes);
     if (content === undefined) {
       const message = `"${path}" is not a text of at most ${MAX_ARTIFACT_BYTES} bytes. Read it with git.`;
-      throw new DramatisError("INVALID_INPUT", message);
+      throw invalid(message);
     }
     const type = this.ports.types.fitting(path, content)?.id;
     return { path, version: commit, ...defined({ type }), content };
@@ -157,11 +157,11 @@ export class Artifacts {
     const bytes = encode(content);
     if (bytes.length > MAX_ARTIFACT_BYTES) {
       const message = `An artifact has at most ${MAX_ARTIFACT_BYTES} bytes. "${path}" has ${bytes.length}. Split it.`;
-      throw new DramatisError("TOO_LARGE", message);
+      throw tooLarge(message);
     }
     if (decodeText(bytes) !== content) {
       const message = `The content of "${path}" must be well-formed Unicode without NUL characters.`;
-      throw new DramatisError("INVALID_INPUT", message);
+      throw invalid(message);
     }
     const type = this.ports.types.checked(path, content, wanted);
     const { types, git } = this.ports;
@@ -221,7 +221,7 @@ export class Artifacts {
   async #change(place: ProjectPlace, change: FileChange, { author, key }: ArtifactWriter): Promise<string> {
     const { path, facts, bytes } = change;
     const problem = pathProblem(path);
-    if (problem !== undefined) throw new DramatisError("INVALID_INPUT", `${JSON.stringify(path)} ${problem}`);
+    if (problem !== undefined) throw invalid(`${JSON.stringify(path)} ${problem}`);
     const { index, types, vectors, clock } = this.ports;
     // A key may have the id of a conversation, which the rows must not keep.
     const hashed = key && toHex(sha1(encode(JSON.stringify([key, path, facts?.oid, change.ifVersion]))));
@@ -231,7 +231,7 @@ export class Artifacts {
       const git = this.#git({ ...place, since });
       const file = head === null ? null : await git.file(head, path);
       await checkVersion(git, change, file);
-      if (file === null && bytes === undefined) throw notFound(path);
+      if (file === null && bytes === undefined) throw noArtifact(path);
       const isSame = head !== null && file?.oid === facts?.oid && file?.mode !== SYMBOLIC_LINK;
       const riders = index.riders({
         ...(isSame ? {} : facts === undefined ? { removed: [path] } : { put: [facts] }),
@@ -253,7 +253,7 @@ export class Artifacts {
       await vectors?.complete(work, git);
       return made.oid;
     }
-    throw new DramatisError("CONFLICT", "Other writers change the artifacts. Try again in a moment.", {
+    throw conflict("Other writers change the artifacts. Try again in a moment.", {
       retriable: true,
     });
   }
@@ -301,8 +301,7 @@ async function checkVersion(
   if (ifVersion === undefined) return;
   const before = await git.file(ifVersion, path).catch(() => undefined);
   if (before !== undefined && before?.oid === file?.oid) return;
-  throw new DramatisError(
-    "CONFLICT",
+  throw conflict(
     `"${path}" is not as in version ${ifVersion}. Read it, apply your change to the new content, and write with its version.`,
   );
 }
@@ -313,7 +312,7 @@ function unknownVersion(version: string | undefined): (error: unknown) => never 
     const isUnknown = error instanceof DramatisError && ["NOT_FOUND", "INVALID_INPUT"].includes(error.code);
     if (version === undefined || !isUnknown) throw error;
     const message = `The artifacts have no version ${version}. Leave out \`version\` to read the newest.`;
-    throw new DramatisError("NOT_FOUND", message);
+    throw notFound(message);
   };
 }
 
@@ -332,9 +331,8 @@ function summaryOf({ path, type, bytes, title, fields, updated_at }: ArtifactRow
   };
 }
 
-function notFound(path: string): DramatisError {
-  return new DramatisError(
-    "NOT_FOUND",
+function noArtifact(path: string): DramatisError {
+  return notFound(
     `There is no artifact ${JSON.stringify(shorten(path, 200))}. List or search the artifacts for its path.`,
   );
 }

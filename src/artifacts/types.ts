@@ -11,7 +11,7 @@ import { decodeText } from "../git/bytes.ts";
 import { schemaCheck, withKeywords } from "../library/tasks/schema-check.ts";
 import { stemOf, textTerms } from "../memory/ranking/words.ts";
 import { type ArtifactType, MAX_ARTIFACT_BYTES } from "../protocol/artifacts.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
 import { violations } from "../shared/json-schema/violations.ts";
@@ -81,7 +81,7 @@ export class ArtifactTypes {
       id,
       this.#types.map((one) => one.id),
     );
-    throw new DramatisError("INVALID_INPUT", `Unknown type "${id}". The types are: ${known}.`);
+    throw invalid(`Unknown type "${id}". The types are: ${known}.`);
   }
 
   /** Returns the type of the content at a path (ARTTYPE-1). Throws `INVALID_INPUT` for content that does not fit, or another type than `wanted`. */
@@ -90,12 +90,11 @@ export class ArtifactTypes {
     const other = wanted === undefined ? type : this.named(wanted);
     if (other !== undefined && other !== type) {
       const message = `"${path}" does not have the type "${other.id}". Its paths are like ${other.pathPattern}.`;
-      throw new DramatisError("INVALID_INPUT", message);
+      throw invalid(message);
     }
     const problem = type && problemOf(type, path, content);
     if (problem === undefined) return type;
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `"${path}" does not fit the type "${type?.id}": ${problem} Change the content, or choose another path.`,
     );
   }

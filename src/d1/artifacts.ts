@@ -7,7 +7,7 @@
  */
 import type { Clock } from "../ports/clock.ts";
 import { jsonBatches, textBatches } from "../ports/sql-batches.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { notFound } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { D1Queries } from "./queries.ts";
 import { ARTIFACTS, HAS_MOVED, type Rider } from "./repositories.ts";
@@ -142,8 +142,7 @@ export class D1Artifacts {
   ): Promise<ArtifactsState> {
     const [state] = await this.#queries.read<ArtifactsState>(STATE, tenant, project, key, path);
     if (state !== undefined) return state;
-    throw new DramatisError(
-      "NOT_FOUND",
+    throw notFound(
       `There is no project "${project}". An author creates it with POST /api/projects and {"id": "${project}"}.`,
     );
   }

@@ -20,7 +20,7 @@ import type {
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { conflict, forbidden, unavailable } from "../shared/errors.ts";
 import {
   encodeCursor,
   type Listed,
@@ -134,20 +134,17 @@ export class D1Definitions implements DefinitionStore {
       [FIND_LIBRARY, [library]],
     ]);
     if (owned === undefined) {
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `Another library has the id "${library}" that differs only in case or in "_" and "-". Use its id, or choose a different id.`,
       );
     }
     if (!isAdmin && owned.owner !== subject) {
-      throw new DramatisError(
-        "FORBIDDEN",
+      throw forbidden(
         `The library "${library}" belongs to another author. Only they and administrators may add to it.`,
       );
     }
     if (row === undefined) {
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `The ${kindName(kind)} "${library}/${id}" has ${MAX_VERSIONS} versions, which is the maximum. Continue under another id.`,
       );
     }
@@ -188,11 +185,10 @@ export class D1Definitions implements DefinitionStore {
       return results.map((result) => result.results) as Results;
     } catch (cause) {
       console.error("The registry cannot be reached:", cause);
-      throw new DramatisError(
-        "UNAVAILABLE",
-        "The registry of libraries does not answer right now. Try again in a moment.",
-        { retriable: true, cause },
-      );
+      throw unavailable("The registry of libraries does not answer right now. Try again in a moment.", {
+        retriable: true,
+        cause,
+      });
     }
   }
 }

@@ -12,7 +12,7 @@ import type { AgentUsage } from "../protocol/usage-schemas.ts";
 import type { PublishedConversation } from "../protocol/views.ts";
 import type { ApprovalsRequest, ListedApproval, WaitingApproval } from "../protocol/waiting-approvals.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { conflict } from "../shared/errors.ts";
 import { jurisdictionOf } from "../shared/location.ts";
 import {
   encodeCursor,
@@ -291,11 +291,9 @@ export class D1Directory implements Directory {
     }
     const rows = await this.#queries.change(PUT_MARK[mark], ...key, now);
     if (rows.length === 0)
-      throw new DramatisError(
-        "CONFLICT",
-        "Lists do not have this conversation. Retry in a moment if it is new.",
-        { retriable: true },
-      );
+      throw conflict("Lists do not have this conversation. Retry in a moment if it is new.", {
+        retriable: true,
+      });
   }
 
   async activeRuns(tenant: string, projectId: string): Promise<number> {

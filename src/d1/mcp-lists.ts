@@ -4,7 +4,7 @@
  * MCPROW-1  A row changes only from the state that its writer has read.
  */
 import type { Clock } from "../ports/clock.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { tooLarge } from "../shared/errors.ts";
 import { D1Queries, type Databases } from "./queries.ts";
 
 /** A row takes less than the 2 MB of D1. */
@@ -39,7 +39,7 @@ export class D1McpLists<List> {
   async put(tenant: string, server: string, rev: number, list: List): Promise<boolean> {
     const body = JSON.stringify(list);
     if (body.length > MAX_LENGTH)
-      throw new DramatisError("TOO_LARGE", `The tools of the MCP server "${server}" are too large together.`);
+      throw tooLarge(`The tools of the MCP server "${server}" are too large together.`);
     return (await this.#queries.change(PUT, tenant, server, rev, body)).length > 0;
   }
 }

@@ -7,7 +7,7 @@
  */
 import type { Clock } from "../ports/clock.ts";
 import type { ListsPlace } from "../protocol/lists-place.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 import { migrate } from "./migrate.ts";
 import { OTHER_TABLES, OWNED_TABLES } from "./owned-rows.ts";
 import {
@@ -85,7 +85,7 @@ export class ListsMove {
     if (!this.databases.databases.has(target)) {
       const names = [...this.databases.databases.keys()].join(", ");
       const message = `The Worker has no D1 binding "${target}". It has: ${names}.`;
-      throw new DramatisError("INVALID_INPUT", message, { errors: [{ path: "/database", message }] });
+      throw invalid(message, { errors: [{ path: "/database", message }] });
     }
     for (let slice = 0; slice < SLICES; slice++) {
       const place = await this.databases.read(tenant);

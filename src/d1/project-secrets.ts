@@ -7,7 +7,7 @@
  */
 import { CompactEncrypt, compactDecrypt } from "jose";
 import type { ProjectSecretBody, ProjectSecretView } from "../protocol/project-secrets.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { DramatisError, unavailable } from "../shared/errors.ts";
 import { addressProblem } from "../shared/host-rules.ts";
 import { toIso } from "../shared/time.ts";
 import { D1Queries } from "./queries.ts";
@@ -115,8 +115,7 @@ export class D1ProjectSecrets {
     if (JSON.stringify(opened?.protectedHeader.for) === JSON.stringify(place))
       return new TextDecoder().decode(opened?.plaintext);
     const [, project, id] = place;
-    throw new DramatisError(
-      "UNAVAILABLE",
+    throw unavailable(
       `The secret "${id}" of the project "${project}" cannot be read with this SECRETS_KEY. Set the secret again.`,
     );
   }

@@ -1,7 +1,7 @@
 /** Queries on the lists of a tenant in D1. The first query of an isolate migrates the database. */
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { DramatisError, unavailable } from "../shared/errors.ts";
 import { inTime } from "./in-time.ts";
 import { migrate } from "./migrate.ts";
 import type { TenantDatabases } from "./tenant-databases.ts";
@@ -65,7 +65,7 @@ export class D1Queries {
     } catch (cause) {
       console.error("A query of the directory failed:", cause);
       if (cause instanceof DramatisError) throw cause;
-      throw new DramatisError("UNAVAILABLE", "Lists cannot be read right now; retry in a moment.", {
+      throw unavailable("Lists cannot be read right now; retry in a moment.", {
         retriable: true,
         cause,
       });

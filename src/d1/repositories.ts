@@ -10,7 +10,7 @@ import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import type { Project, ProjectSettings } from "../protocol/projects.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { conflict, invalid, notFound } from "../shared/errors.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageOptionsSchema } from "../shared/page.ts";
 import { toIso } from "../shared/time.ts";
 import { validate } from "../shared/validation.ts";
@@ -198,7 +198,7 @@ export class D1Repositories {
       [ADD_FIRST_REPOSITORIES, tenant, id, JSON.stringify(list), now],
     );
     if (created.length === 0) {
-      throw new DramatisError("CONFLICT", `The project "${id}" exists. Choose another id.`);
+      throw conflict(`The project "${id}" exists. Choose another id.`);
     }
     return { ...toSummary({ id, name: name ?? null, created_at: now }), repositories: list };
   }
@@ -262,10 +262,9 @@ export class D1Repositories {
     const added = await this.#queries.change(ADD_REPOSITORY, tenant, project, repo, defaultBranch, now);
     if (added.length > 0) return { id: repo, kind: "code", defaultBranch };
     const existing = await this.project(tenant, project);
-    if (existing === null) throw new DramatisError("NOT_FOUND", `There is no project "${project}".`);
+    if (existing === null) throw notFound(`There is no project "${project}".`);
     const isFull = existing.repositories.length >= MAX_REPOSITORIES;
-    throw new DramatisError(
-      "CONFLICT",
+    throw conflict(
       isFull
         ? `The project "${project}" has ${MAX_REPOSITORIES} repositories, which is the maximum. Create another project.`
         : `The project "${project}" has a repository "${repo}". Choose another id.`,
@@ -321,10 +320,7 @@ export class D1Repositories {
     }: { added?: readonly PackRow[]; removed?: readonly string[]; riders?: readonly Rider[] } = {},
   ): Promise<boolean> {
     if (new Set(moves.map(({ name }) => name)).size < moves.length) {
-      throw new DramatisError(
-        "INVALID_INPUT",
-        "Two moves name the same reference. Move each reference once.",
-      );
+      throw invalid("Two moves name the same reference. Move each reference once.");
     }
     const list = JSON.stringify(moves.map((move) => ({ ...move, since })));
     const query = (...[statement, ...values]: Rider): Query => [

@@ -10,7 +10,7 @@
  * DATABASE-5  A refused write takes the next steps of the move. So a move ends without its administrator.
  */
 import type { Clock } from "../ports/clock.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, unavailable } from "../shared/errors.ts";
 import { migrate } from "./migrate.ts";
 
 /** Time from the request for a tenant's place in which an isolate uses the place, in milliseconds. */
@@ -68,14 +68,14 @@ export class TenantDatabases {
     const place = await this.#placeOf(tenant);
     if (movingTo(place) === null) return this.named(place?.name ?? FIRST_DATABASE);
     await this.advance(tenant);
-    throw unavailable("The lists of the tenant move to another database. Retry in a moment.");
+    throw unavailableLists("The lists of the tenant move to another database. Retry in a moment.");
   }
 
   /** Returns the database of a binding. Throws `UNAVAILABLE` without it. */
   named(name: string): D1Database {
     const database = this.databases.get(name);
     if (database !== undefined) return database;
-    throw unavailable(
+    throw unavailableLists(
       `The lists of the tenant are in ${name}. Add this D1 binding to the Worker's configuration.`,
     );
   }
@@ -95,7 +95,7 @@ export class TenantDatabases {
     if (known !== undefined && isCurrent(known)) return known.place;
     const found = await this.#find(tenant);
     if (isCurrent(found)) return found.place;
-    throw unavailable("The database of the tenant's lists was not found in time. Retry in a moment.");
+    throw unavailableLists("The database of the tenant's lists was not found in time. Retry in a moment.");
   }
 
   /** Reads a place, and remembers it unless the place of a later request is known. */
@@ -135,6 +135,6 @@ export function databasesOf(env: object): ReadonlyMap<string, D1Database> | null
   return databases.has(FIRST_DATABASE) ? databases : null;
 }
 
-function unavailable(message: string): DramatisError {
-  return new DramatisError("UNAVAILABLE", message, { retriable: true });
+function unavailableLists(message: string): DramatisError {
+  return unavailable(message, { retriable: true });
 }

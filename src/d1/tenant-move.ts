@@ -7,7 +7,7 @@
  * LISTS-3  A tenant has one move at a time. A move back to the old database before the end of the copy cancels the move.
  * LISTS-4  A copied row replaces the row with the same key. A copy that repeats after an interruption therefore ends with equal rows.
  */
-import { DramatisError } from "../shared/errors.ts";
+import { conflict } from "../shared/errors.ts";
 import { D1_TIMEOUT_MS } from "./in-time.ts";
 import { FIRST_DATABASE, movingTo, PLACE_MS, type TenantPlace } from "./tenant-databases.ts";
 
@@ -31,7 +31,7 @@ export function nextMove(stored: TenantPlace | null, target: string, now: number
   const moving = movingTo(place);
   if (moving !== null && moving !== target) {
     const message = `The lists move to ${moving}. End this move before another.`;
-    throw new DramatisError("CONFLICT", message);
+    throw conflict(message);
   }
   if (place.target === null && place.left === null) {
     if (place.name === target) return { type: "done" };

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defined } from "../shared/defined.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { DramatisError, invalid } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import type { HistoryBuilder, HistoryBuildResult } from "./history.ts";
 import type { PlannedTurn, PlanTurnInput, TurnPlanner } from "./planner.ts";
@@ -55,7 +55,7 @@ export function adapterOf({ providers }: CallPlanPorts, { provider, model }: Pla
     );
   }
   if (model === "") {
-    throw new DramatisError("INVALID_INPUT", `The plan names no model for the provider "${provider}".`);
+    throw invalid(`The plan names no model for the provider "${provider}".`);
   }
   return adapter;
 }

@@ -4,7 +4,7 @@
  * CHOICE-1  A hint that names a provider decides. A hint that names a model selects the provider if exactly one has it as
  *           its default. Otherwise the first provider with a default model answers.
  */
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 import { isJsonObject } from "../shared/json.ts";
 import type { ConversationMessage, ConversationRecord } from "./records.ts";
 
@@ -62,13 +62,12 @@ export function chooseModel(
   const [hinted, model] = [textHint(hints, "provider"), textHint(hints, "model")];
   const provider = hinted ?? providerFor(configured, model);
   if (provider === undefined) {
-    throw new DramatisError("INVALID_INPUT", "No provider is configured: add one to `providers`.");
+    throw invalid("No provider is configured: add one to `providers`.");
   }
   const entry = configured.find((one) => one.provider === provider);
   const chosen = model ?? entry?.model;
   if (chosen === undefined && entry !== undefined) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `The provider "${provider}" has no default model: set \`defaultModels["${provider}"]\`, or give the hint \`model\`.`,
     );
   }
@@ -90,5 +89,5 @@ function textHint(hints: Record<string, unknown>, name: string): string | undefi
   const value = hints[name];
   if (value === undefined) return undefined;
   if (typeof value === "string" && value !== "") return value;
-  throw new DramatisError("INVALID_INPUT", `The hint \`${name}\` must be a non-empty string.`);
+  throw invalid(`The hint \`${name}\` must be a non-empty string.`);
 }

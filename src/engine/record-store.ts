@@ -3,11 +3,11 @@ import type { ConversationStore, ListOptions } from "./conversation-store.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
 import {
   completeListOptions,
-  conflict,
   conversationNotFound,
   conversationText,
   messageRecord,
   type StoredRecord,
+  takenId,
   turnNotFound,
   turnRecord,
 } from "./stored-records.ts";
@@ -38,7 +38,7 @@ export abstract class RecordStore implements ConversationStore {
     const { id } = conversation;
     const text = conversationText(conversation);
     this.transaction(() => {
-      if (this.getConversationText(id) !== undefined) throw conflict("conversation", id);
+      if (this.getConversationText(id) !== undefined) throw takenId("conversation", id);
       this.insertConversation(id, text);
     });
   }
@@ -104,7 +104,7 @@ export abstract class RecordStore implements ConversationStore {
     const ids = new Set<string>();
     for (const { id } of records) {
       const isTaken = ids.has(id) || this.getText(kind, conversationId, id) !== undefined;
-      if (isTaken) throw conflict(kind, id);
+      if (isTaken) throw takenId(kind, id);
       ids.add(id);
     }
     if (!this.insert(kind, conversationId, records)) throw conversationNotFound(conversationId);

@@ -6,7 +6,7 @@
  */
 import { LongText, type PackedText } from "../memory/session/long-text.ts";
 import type { SqlDatabase } from "../ports/sql-database.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { unavailable } from "../shared/errors.ts";
 import type { ListOptions } from "./conversation-store.ts";
 import { type RecordKind, RecordStore } from "./record-store.ts";
 import type { StoredRecord } from "./stored-records.ts";
@@ -141,8 +141,7 @@ function createTables(database: SqlDatabase): void {
     database.run(CREATE_VERSION);
     const [stored] = database.all<{ version: number }>("SELECT version FROM engine_schema LIMIT 1");
     if (stored !== undefined && stored.version > VERSION) {
-      throw new DramatisError(
-        "UNAVAILABLE",
+      throw unavailable(
         `The engine's tables have schema version ${stored.version}, and this release supports versions up to ${VERSION}. Deploy the release that created them, or a later release.`,
         { retriable: true },
       );

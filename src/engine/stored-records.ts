@@ -1,6 +1,6 @@
 /** Checks of records and of list options, and the JSON text of a record. Pure. */
 import { z } from "zod";
-import { DramatisError } from "../shared/errors.ts";
+import { conflict, type DramatisError, invalid, notFound } from "../shared/errors.ts";
 import { checkJson, isJson } from "../shared/json.ts";
 import { jsonPointer, validate } from "../shared/validation.ts";
 import type { ListOptions } from "./conversation-store.ts";
@@ -50,8 +50,7 @@ export function conversationText(value: ConversationRecord): string {
 export function messageRecord(conversationId: string, value: ConversationMessage): StoredRecord {
   const text = textOf(message, value, "The message");
   if (value.conversationId !== conversationId) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `The message "${value.id}" belongs to the conversation "${value.conversationId}". It cannot be appended to "${conversationId}".`,
     );
   }
@@ -66,25 +65,25 @@ export function turnRecord(value: ConversationTurn): StoredRecord {
 /** Fills in the defaults of list options. Throws `INVALID_INPUT`. */
 export function completeListOptions({ limit, order = "asc" }: ListOptions = {}): Required<ListOptions> {
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 0)) {
-    throw new DramatisError("INVALID_INPUT", "`limit` must be a whole number, at least 0.");
+    throw invalid("`limit` must be a whole number, at least 0.");
   }
   if (order !== "asc" && order !== "desc") {
-    throw new DramatisError("INVALID_INPUT", '`order` must be "asc" or "desc".');
+    throw invalid('`order` must be "asc" or "desc".');
   }
   return { limit: limit ?? Number.MAX_SAFE_INTEGER, order };
 }
 
 export function conversationNotFound(conversationId: string): DramatisError {
-  return new DramatisError("NOT_FOUND", `There is no conversation "${conversationId}".`);
+  return notFound(`There is no conversation "${conversationId}".`);
 }
 
 export function turnNotFound(conversationId: string, turnId: string): DramatisError {
-  return new DramatisError("NOT_FOUND", `The conversation "${conversationId}" has no turn "${turnId}".`);
+  return notFound(`The conversation "${conversationId}" has no turn "${turnId}".`);
 }
 
 /** The error for a new record with an existing id. */
-export function conflict(kind: "conversation" | "message" | "turn", id: string): DramatisError {
-  return new DramatisError("CONFLICT", `A ${kind} with the id "${id}" exists. Use another id.`);
+export function takenId(kind: "conversation" | "message" | "turn", id: string): DramatisError {
+  return conflict(`A ${kind} with the id "${id}" exists. Use another id.`);
 }
 
 function textOf(schema: z.ZodType, value: object, name: string): string {
@@ -92,8 +91,7 @@ function textOf(schema: z.ZodType, value: object, name: string): string {
   const present = withoutUndefined(value, []);
   checkJson(present, name);
   if (!isJson(present)) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `${name} contains a value that JSON cannot represent. Use plain objects, lists, texts, finite numbers, booleans and null.`,
     );
   }
@@ -105,7 +103,7 @@ function withoutUndefined(value: unknown, path: readonly PropertyKey[]): unknown
   if (typeof value !== "object" || value === null) return value;
   if (path.length > MAX_DEPTH) {
     const errors = [{ path: jsonPointer(path.slice(0, 8)), message: "Nests too deep." }];
-    throw new DramatisError("INVALID_INPUT", `A record nests deeper than ${MAX_DEPTH} levels.`, { errors });
+    throw invalid(`A record nests deeper than ${MAX_DEPTH} levels.`, { errors });
   }
   if (Array.isArray(value)) return value.map((item, index) => withoutUndefined(item, [...path, index]));
   const prototype = Object.getPrototypeOf(value);

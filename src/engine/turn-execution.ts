@@ -14,7 +14,7 @@ import type { TokenUsage } from "../model/usage.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 import { toIso } from "../shared/time.ts";
 import { adapterOf, buildHistory, type CallPlanPorts, planCall } from "./call-plan.ts";
 import {
@@ -162,7 +162,7 @@ class TurnExecution {
   async succeed({ messages, usage, call }: ProviderChatResult): Promise<ConversationTurn> {
     const { store, clock, ids, hooks } = this.ports;
     if (!Array.isArray(messages)) {
-      throw new DramatisError("INVALID_INPUT", "The adapter's answer has no list of `messages`.");
+      throw invalid("The adapter's answer has no list of `messages`.");
     }
     const { conversationId } = this.turn;
     const createdAt = messageTime(clock.now(), this.messages.at(-1));

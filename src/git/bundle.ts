@@ -1,6 +1,6 @@
 /** Bundles: files with a pack and its references, which `git clone` and `git fetch` read. Pure. */
 import type { Reference } from "../d1/repositories.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { DramatisError, invalid, tooLarge } from "../shared/errors.ts";
 import { concat, decode, encode } from "./bytes.ts";
 import { MAX_REFERENCES } from "./limits.ts";
 
@@ -42,27 +42,18 @@ export function readBundle(bytes: Uint8Array): Bundle {
     if (oid === undefined || name === undefined) {
       const message =
         "The bundle has a part of a history only. Make a bundle of the whole history: git bundle create all.bundle --all";
-      throw line.startsWith("-") ? new DramatisError("INVALID_INPUT", message) : notABundle();
+      throw line.startsWith("-") ? invalid(message) : notABundle();
     }
     if (names.has(name)) {
-      throw new DramatisError(
-        "INVALID_INPUT",
-        `The bundle names ${JSON.stringify(name)} twice. Name it once.`,
-      );
+      throw invalid(`The bundle names ${JSON.stringify(name)} twice. Name it once.`);
     }
     if (names.add(name).size > MAX_REFERENCES) {
-      throw new DramatisError(
-        "TOO_LARGE",
-        `A bundle has at most ${MAX_REFERENCES} branches and tags. Leave out some.`,
-      );
+      throw tooLarge(`A bundle has at most ${MAX_REFERENCES} branches and tags. Leave out some.`);
     }
     references.push({ oid, name });
   }
 }
 
 function notABundle(): DramatisError {
-  return new DramatisError(
-    "INVALID_INPUT",
-    "These bytes are no git bundle. Make one: git bundle create all.bundle --all",
-  );
+  return invalid("These bytes are no git bundle. Make one: git bundle create all.bundle --all");
 }

@@ -1,7 +1,7 @@
 /** Bytes of git: hashes, compression and hexadecimal text. */
 import { createHash } from "node:crypto";
 import { deflateSync, inflateSync } from "node:zlib";
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -24,10 +24,7 @@ export function decodeExactly(bytes: Uint8Array, what: string): string {
   try {
     return decoder.decode(bytes);
   } catch {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `${what} must be UTF-8. Rename it: ${JSON.stringify(decode(bytes))}.`,
-    );
+    throw invalid(`${what} must be UTF-8. Rename it: ${JSON.stringify(decode(bytes))}.`);
   }
 }
 
@@ -107,9 +104,9 @@ export function inflate(
       };
     }
   } catch (cause) {
-    throw new DramatisError("INVALID_INPUT", DAMAGED, { cause });
+    throw invalid(DAMAGED, { cause });
   }
-  throw new DramatisError("INVALID_INPUT", DAMAGED);
+  throw invalid(DAMAGED);
 }
 
 const DAMAGED = "The pack is damaged: an object does not have its size. Make the bundle again.";

@@ -1,6 +1,6 @@
 /** The check of an imported history: it is complete, and its files have paths that are safe on every file system. */
 import type { Reference } from "../d1/repositories.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, invalid } from "../shared/errors.ts";
 import { fromHex, toHex } from "./bytes.ts";
 import { BoundedCache, type TreeSize } from "./caches.ts";
 import type { ObjectDatabase } from "./object-database.ts";
@@ -88,5 +88,5 @@ export async function checkHistory(
 }
 
 function broken(problem: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", `The history ${problem}. Repair it, then make the bundle again.`);
+  return invalid(`The history ${problem}. Repair it, then make the bundle again.`);
 }

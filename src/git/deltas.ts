@@ -1,5 +1,5 @@
 /** Deltas: objects as changes of other objects, in git's format. Pure. */
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, invalid, tooLarge } from "../shared/errors.ts";
 import { concat } from "./bytes.ts";
 import { MAX_OBJECT_BYTES } from "./limits.ts";
 
@@ -30,7 +30,7 @@ export function applyDelta(base: Uint8Array, delta: Uint8Array): Uint8Array {
   };
   if (size() !== base.length) throw damaged();
   const length = size();
-  if (length > MAX_OBJECT_BYTES) throw tooLarge();
+  if (length > MAX_OBJECT_BYTES) throw tooLargeObject();
   const made = new Uint8Array(length);
   let filled = 0;
   const add = (part: Uint8Array, expected: number) => {
@@ -107,12 +107,9 @@ function sizeBytes(size: number): Uint8Array {
 }
 
 export function damaged(): DramatisError {
-  return new DramatisError("INVALID_INPUT", "The pack is damaged. Make the bundle again.");
+  return invalid("The pack is damaged. Make the bundle again.");
 }
 
-export function tooLarge(): DramatisError {
-  return new DramatisError(
-    "TOO_LARGE",
-    `An object has more than ${MAX_OBJECT_BYTES} bytes. Leave it out of the history.`,
-  );
+export function tooLargeObject(): DramatisError {
+  return tooLarge(`An object has more than ${MAX_OBJECT_BYTES} bytes. Leave it out of the history.`);
 }

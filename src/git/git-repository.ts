@@ -8,7 +8,7 @@
 import type { PackRow, Reference, ReferenceMove, RepositoryAddress, Rider } from "../d1/repositories.ts";
 import type { BranchMergeStrategy } from "../protocol/workspace.ts";
 import { branchProblem } from "../shared/branch-problem.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { conflict, invalid, notFound, tooLarge } from "../shared/errors.ts";
 import { encodeBundle, readBundle } from "./bundle.ts";
 import { checkHistory } from "./check-history.ts";
 import { ancestorsOf, commitOf, type LoggedCommit, mergeBase, walk } from "./history.ts";
@@ -156,7 +156,7 @@ export class GitRepository {
   async exportBundle(): Promise<Uint8Array> {
     const references = await this.ports.rows.references(this.address);
     if (references.length === 0) {
-      throw new DramatisError("NOT_FOUND", "The repository has no commits yet. Commit a file first.");
+      throw notFound("The repository has no commits yet. Commit a file first.");
     }
     const view = await this.ports.rows.repository(this.address);
     const head = references.find(({ name }) => name === `${HEADS}${view?.defaultBranch}`);
@@ -172,15 +172,12 @@ export class GitRepository {
    */
   async importBundle(bytes: Uint8Array): Promise<{ branches: Branch[] }> {
     if (bytes.length > MAX_BUNDLE_BYTES) {
-      throw new DramatisError(
-        "TOO_LARGE",
-        `A bundle has at most ${MAX_BUNDLE_BYTES} bytes. Leave out a part.`,
-      );
+      throw tooLarge(`A bundle has at most ${MAX_BUNDLE_BYTES} bytes. Leave out a part.`);
     }
     const { references, pack } = readBundle(bytes);
     const wanted = references.filter(({ name }) => /^refs\/(?:heads|tags)\//.test(name));
     if (wanted.length === 0) {
-      throw new DramatisError("INVALID_INPUT", "The bundle has no branches. Make it with --all.");
+      throw invalid("The bundle has no branches. Make it with --all.");
     }
     for (const { name } of wanted) checkBranch(name.replace(/^refs\/\w+\//, ""));
     const incoming = indexPack(pack);
@@ -193,7 +190,7 @@ export class GitRepository {
     const hasMoved =
       isNew === null ? await this.ports.rows.move(this.address, moves) : await this.#store(moves, isNew);
     if (!hasMoved) {
-      throw new DramatisError("CONFLICT", "Another writer moved a branch. Send the bundle again.", {
+      throw conflict("Another writer moved a branch. Send the bundle again.", {
         retriable: true,
       });
     }
@@ -228,8 +225,7 @@ export class GitRepository {
       const packs = await this.#objects.reload();
       const bytes = packs.reduce((sum, pack) => sum + pack.bytes, 0);
       if (bytes > MAX_EXPORT_BYTES) {
-        throw new DramatisError(
-          "TOO_LARGE",
+        throw tooLarge(
           `The repository has ${bytes} bytes. The export has at most ${MAX_EXPORT_BYTES} bytes.`,
         );
       }
@@ -270,7 +266,7 @@ export class GitRepository {
   async #headOf(branch: string): Promise<string> {
     const head = await this.head(branch);
     if (head !== null) return head;
-    throw new DramatisError("NOT_FOUND", `The repository has no branch ${JSON.stringify(branch)}.`);
+    throw notFound(`The repository has no branch ${JSON.stringify(branch)}.`);
   }
 
   /** Stores new objects, and moves references to them (GIT-1). */
@@ -339,7 +335,7 @@ async function movesOf(
   if (held !== undefined) {
     const branch = held.name.slice(HEADS.length);
     const message = `The branch "${branch}" belongs to a conversation or a run. Put your commits on another branch, then make the bundle again.`;
-    throw new DramatisError("CONFLICT", message);
+    throw conflict(message);
   }
   const parents = new Map<string, string[]>();
   let visited = 0;
@@ -351,13 +347,13 @@ async function movesOf(
       if (sought.size === 0) break;
       if (++visited > MAX_VISITED) {
         const message = `The histories of the moved branches have more than ${MAX_VISITED} commits together. Import fewer branches at a time.`;
-        throw new DramatisError("TOO_LARGE", message);
+        throw tooLarge(message);
       }
     }
     const refused = earlier.find(({ name, from }) => sought.has(from) || !name.startsWith(HEADS));
     if (refused !== undefined) {
       const message = `${refused.name} of the repository is not in the history of the bundle's. Fetch the repository, merge it, then make the bundle again.`;
-      throw new DramatisError("CONFLICT", message);
+      throw conflict(message);
     }
   }
   return moves;
@@ -365,33 +361,24 @@ async function movesOf(
 
 function checkBranch(branch: string): void {
   const problem = branchProblem(branch);
-  if (problem !== undefined) throw new DramatisError("INVALID_INPUT", `${JSON.stringify(branch)} ${problem}`);
+  if (problem !== undefined) throw invalid(`${JSON.stringify(branch)} ${problem}`);
 }
 
 function checkChanges(changes: ReadonlyMap<string, Change>): void {
   if (changes.size > MAX_CHANGES) {
-    throw new DramatisError(
-      "TOO_LARGE",
-      `A commit changes at most ${MAX_CHANGES} files. Make several commits.`,
-    );
+    throw tooLarge(`A commit changes at most ${MAX_CHANGES} files. Make several commits.`);
   }
   let bytes = 0;
   for (const [path, change] of changes) {
     const problem = pathProblem(path);
-    if (problem !== undefined) throw new DramatisError("INVALID_INPUT", `${JSON.stringify(path)} ${problem}`);
+    if (problem !== undefined) throw invalid(`${JSON.stringify(path)} ${problem}`);
     const size = change?.content.length ?? 0;
     if (size > MAX_OBJECT_BYTES) {
-      throw new DramatisError(
-        "TOO_LARGE",
-        `"${path}" has more than ${MAX_OBJECT_BYTES} bytes. Leave it out.`,
-      );
+      throw tooLarge(`"${path}" has more than ${MAX_OBJECT_BYTES} bytes. Leave it out.`);
     }
     bytes += size;
   }
   if (bytes > MAX_COMMIT_BYTES) {
-    throw new DramatisError(
-      "TOO_LARGE",
-      `The files of a commit have at most ${MAX_COMMIT_BYTES} bytes. Make several commits.`,
-    );
+    throw tooLarge(`The files of a commit have at most ${MAX_COMMIT_BYTES} bytes. Make several commits.`);
   }
 }

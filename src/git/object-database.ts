@@ -5,7 +5,7 @@
  * GITDB-2  Packs are read in blocks. The memory for blocks and objects is bounded, for all repositories together.
  */
 import type { PackRow } from "../d1/repositories.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { invalid, notFound, tooLarge } from "../shared/errors.ts";
 import { concat, inflate } from "./bytes.ts";
 import { GitCaches } from "./caches.ts";
 import { applyDelta } from "./deltas.ts";
@@ -43,10 +43,7 @@ export interface ObjectReader {
 export async function contentOf(objects: ObjectReader, oid: string, type: ObjectType): Promise<Uint8Array> {
   const object = await objects.read(oid);
   if (object.type === type) return object.content;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `The object ${oid} is a ${object.type}, not a ${type}. Name a ${type}.`,
-  );
+  throw invalid(`The object ${oid} is a ${object.type}, not a ${type}. Name a ${type}.`);
 }
 
 export class ObjectDatabase implements ObjectReader {
@@ -64,7 +61,7 @@ export class ObjectDatabase implements ObjectReader {
 
   async read(oid: string): Promise<GitObject> {
     const object = OID.test(oid) ? ((await this.#find(oid)) ?? (await this.#findAgain(oid))) : undefined;
-    if (object === undefined) throw new DramatisError("NOT_FOUND", `The repository has no object ${oid}.`);
+    if (object === undefined) throw notFound(`The repository has no object ${oid}.`);
     return object;
   }
 
@@ -203,7 +200,7 @@ export class NewObjects implements ObjectReader {
     this.#bytes += object.content.length;
     if (this.#bytes > MAX_NEW_BYTES) {
       const message = `The new files and folders have more than ${MAX_NEW_BYTES} bytes. Merge or commit fewer changes at a time.`;
-      throw new DramatisError("TOO_LARGE", message);
+      throw tooLarge(message);
     }
     this.added.set(oid, object);
     return oid;

@@ -1,5 +1,5 @@
 /** The objects of git: blobs, trees, commits and tags, as bytes and as values. Pure. */
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, invalid } from "../shared/errors.ts";
 import { concat, decode, decodeExactly, encode, fromHex, sha1, toHex } from "./bytes.ts";
 
 export type ObjectType = "commit" | "tree" | "blob" | "tag";
@@ -152,5 +152,5 @@ export function taggedObject(content: Uint8Array): { oid: string; type: ObjectTy
 }
 
 function damaged(type: ObjectType): DramatisError {
-  return new DramatisError("INVALID_INPUT", `A ${type} is damaged. Repair the repository with \`git fsck\`.`);
+  return invalid(`A ${type} is damaged. Repair the repository with \`git fsck\`.`);
 }

@@ -6,7 +6,7 @@
  * PACK-4  In a joined pack, trees are deltas of similar trees before them. A chain of such deltas has at most `MAX_DEPTH`.
  */
 import { crc32 } from "node:zlib";
-import { DramatisError } from "../shared/errors.ts";
+import { tooLarge } from "../shared/errors.ts";
 import { concat, deflate, encode, inflate, sha1 } from "./bytes.ts";
 import { applyDelta, damaged, encodeDelta, sharedEnds } from "./deltas.ts";
 import { MAX_BUNDLE_BYTES } from "./limits.ts";
@@ -40,7 +40,7 @@ export async function partOf(
     else writer.addObject(entry.oid, await read(entry.oid));
     if (writer.length > MAX_BUNDLE_BYTES) {
       const message = `The new objects have more than ${MAX_BUNDLE_BYTES} bytes. Import an older commit first.`;
-      throw new DramatisError("TOO_LARGE", message);
+      throw tooLarge(message);
     }
   }
   return writer.end();

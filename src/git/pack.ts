@@ -4,10 +4,10 @@
  * PACK-1  A pack has each of its objects once.
  */
 import { crc32 } from "node:zlib";
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, invalid, tooLarge } from "../shared/errors.ts";
 import { inflate, sha1, toHex } from "./bytes.ts";
 import { BoundedCache } from "./caches.ts";
-import { applyDelta, damaged, tooLarge } from "./deltas.ts";
+import { applyDelta, damaged, tooLargeObject } from "./deltas.ts";
 import { MAX_CHAIN, MAX_OBJECT_BYTES, MAX_OBJECTS, MAX_UNPACKED_BYTES } from "./limits.ts";
 import { type GitObject, type ObjectType, oidOf } from "./objects.ts";
 import { OID_BYTES, type Pack, type PackEntry } from "./pack-index.ts";
@@ -48,11 +48,11 @@ export function readEntryHeader(bytes: Uint8Array, offset: number, start = 0): E
   const kind = (byte >> 4) & 7;
   let size = byte & 15;
   for (let factor = 16; byte >= 128; factor *= 128) {
-    if (factor > MAX_OBJECT_BYTES) throw tooLarge();
+    if (factor > MAX_OBJECT_BYTES) throw tooLargeObject();
     byte = next();
     size += (byte & 127) * factor;
   }
-  if (size > MAX_OBJECT_BYTES) throw tooLarge();
+  if (size > MAX_OBJECT_BYTES) throw tooLargeObject();
   if (kind === BY_OFFSET) {
     byte = next();
     let distance = byte & 127;
@@ -92,7 +92,7 @@ export function indexPack(bytes: Uint8Array): IndexedPack {
   let offset = HEADER_BYTES;
   const count = view.getUint32(8);
   if (count > MAX_OBJECTS) {
-    throw new DramatisError("TOO_LARGE", `A bundle has at most ${MAX_OBJECTS} objects. Leave out a part.`);
+    throw tooLarge(`A bundle has at most ${MAX_OBJECTS} objects. Leave out a part.`);
   }
   for (let read = 0; read < count; read++) offset = index.read(offset);
   if (offset !== bytes.length - OID_BYTES) throw damaged();
@@ -145,7 +145,7 @@ class Indexing {
     if (this.#waiting === 0) return [...this.#known.values()];
     const message =
       "The pack lacks objects that its deltas need. Make a bundle of the whole history: git bundle create all.bundle --all";
-    throw new DramatisError("INVALID_INPUT", message);
+    throw invalid(message);
   }
 
   /** Returns the object at a known place. Walks the chain of its deltas without recursion, because a chain can be long. */
@@ -179,8 +179,7 @@ class Indexing {
 
   #add(offset: number, crc: number, object: GitObject): PackEntry {
     const oid = oidOf(object);
-    if (this.#byOid.has(oid))
-      throw new DramatisError("INVALID_INPUT", `The pack has the object ${oid} twice.`);
+    if (this.#byOid.has(oid)) throw invalid(`The pack has the object ${oid} twice.`);
     this.#byOid.set(oid, offset);
     this.types.set(oid, object.type);
     const entry = { oid, offset, crc };
@@ -197,14 +196,11 @@ class Indexing {
   #count(bytes: number): void {
     this.#unpacked += bytes;
     if (this.#unpacked <= MAX_UNPACKED_BYTES) return;
-    throw new DramatisError(
-      "TOO_LARGE",
-      `The objects have more than ${MAX_UNPACKED_BYTES} bytes when inflated.`,
-    );
+    throw tooLarge(`The objects have more than ${MAX_UNPACKED_BYTES} bytes when inflated.`);
   }
 }
 
 function tooDeep(): DramatisError {
   const message = `An object has more than ${MAX_CHAIN} deltas. Repack the repository: git repack -adf, then make the bundle again.`;
-  return new DramatisError("INVALID_INPUT", message);
+  return invalid(message);
 }

@@ -12,7 +12,7 @@ import {
   type RemovedRepository,
   type RepositoryAddress,
 } from "../d1/repositories.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { conflict, type DramatisError, notFound } from "../shared/errors.ts";
 import { GitFiles } from "./git-files.ts";
 import { GitRepository } from "./git-repository.ts";
 import type { Identity } from "./objects.ts";
@@ -41,7 +41,7 @@ export class Projects {
   /** Opens a repository. Throws `NOT_FOUND` without it. */
   async open(address: RepositoryAddress): Promise<{ repository: GitRepository; defaultBranch: string }> {
     const view = await this.rows.repository(address);
-    if (view === null) throw notFound(address);
+    if (view === null) throw noProject(address);
     const { since, defaultBranch } = view;
     return { repository: this.at({ ...address, since }), defaultBranch };
   }
@@ -58,12 +58,11 @@ export class Projects {
   async remove({ tenant, project, repo }: ProjectPart): Promise<void> {
     if (repo !== undefined) await this.open({ tenant, project, repo });
     if (repo === ARTIFACTS)
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `Each project has the repository "${ARTIFACTS}". Delete single artifacts, or delete the project "${project}".`,
       );
     const removed = await this.rows.remove({ tenant, project, repo });
-    if (removed.length === 0) throw notFound({ project, repo });
+    if (removed.length === 0) throw noProject({ project, repo });
     try {
       for (const each of removed) await this.#empty(each);
     } catch (error) {
@@ -110,15 +109,14 @@ export class Projects {
       const made = await repository.commit(branch, head, input);
       if (made !== "moved") return { branch, oid: made.oid };
     }
-    throw new DramatisError("CONFLICT", "Other writers move the branch. Try again in a moment.", {
+    throw conflict("Other writers move the branch. Try again in a moment.", {
       retriable: true,
     });
   }
 }
 
-function notFound({ project, repo }: { project: string; repo?: string | undefined }): DramatisError {
-  return new DramatisError(
-    "NOT_FOUND",
+function noProject({ project, repo }: { project: string; repo?: string | undefined }): DramatisError {
+  return notFound(
     repo === undefined
       ? `There is no project "${project}".`
       : `There is no project "${project}" with a repository "${repo}".`,

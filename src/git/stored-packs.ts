@@ -10,7 +10,7 @@ import { decodeTime } from "ulid";
 import type { D1Repositories, PackRow, ReferenceMove, RepositoryAddress, Rider } from "../d1/repositories.ts";
 import type { Ids } from "../ports/ids.ts";
 import type { ObjectStore } from "../ports/object-store.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, unavailable } from "../shared/errors.ts";
 import type { GitCaches } from "./caches.ts";
 import type { LoadedPack, PackSource } from "./object-database.ts";
 import { encodeIndex, type Pack, PackIndex } from "./pack-index.ts";
@@ -35,7 +35,7 @@ export const ATTEMPTS = 3;
 
 /** Returns the error after the last attempt. */
 export function busy(): DramatisError {
-  return new DramatisError("UNAVAILABLE", "Other writers change the repository. Try again in a moment.", {
+  return unavailable("Other writers change the repository. Try again in a moment.", {
     retriable: true,
   });
 }

@@ -3,7 +3,7 @@
  *
  * GITTREE-1  A commit with more files than a list may have is refused. So each branch can be opened.
  */
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, invalid, tooLarge } from "../shared/errors.ts";
 import type { GitCaches, TreeSize } from "./caches.ts";
 import { MAX_LISTED } from "./limits.ts";
 import { contentOf, type NewObjects, type ObjectReader } from "./object-database.ts";
@@ -142,12 +142,9 @@ async function changedTree(
 
 function tooMany(): DramatisError {
   const message = `A commit has at most ${MAX_LISTED} files and folders, with paths of ${MAX_PATH_LENGTH} characters. Use fewer.`;
-  return new DramatisError("TOO_LARGE", message);
+  return tooLarge(message);
 }
 
 function clash(path: string): DramatisError {
-  return new DramatisError(
-    "INVALID_INPUT",
-    `"${path}" is a file and a folder. Delete the file, or choose another path.`,
-  );
+  return invalid(`"${path}" is a file and a folder. Delete the file, or choose another path.`);
 }

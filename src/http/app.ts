@@ -15,7 +15,7 @@ import { completeLimits, type Limits } from "./base/http-limits.ts";
 import { problem, problemOf } from "./base/problem.ts";
 import { unknownParameters } from "./base/query.ts";
 import { type PlatformLimiter, RequestLimiter } from "./base/request-limiter.ts";
-import { notFound } from "./base/respond.ts";
+import { noOperation } from "./base/respond.ts";
 import { withSecurityHeaders } from "./base/security-headers.ts";
 import { seeded, untilDone } from "./base/seeding.ts";
 import { senderOf } from "./base/sender.ts";
@@ -69,7 +69,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
     const path = withoutHandle(new URL(req.url).pathname);
     return legibleRefusal(req.raw, problemOf(error, `${req.method} ${path}`));
   });
-  app.notFound(notFound);
+  app.notFound(noOperation);
   app.use(async (context, next) => {
     // SAFETY: the caller of `fetch` passes an `Env`.
     const env = context.env as Env;

@@ -5,7 +5,7 @@ import { newConversationIdOf } from "../protocol/location-policy.ts";
 import type { StartTurn } from "../protocol/requests.ts";
 import type { StartedTurn } from "../protocol/signals.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError, unwrap } from "../shared/errors.ts";
+import { conflict, unwrap } from "../shared/errors.ts";
 import { isAgentId, isConversationId } from "../shared/identifiers.ts";
 import { invalidAt } from "../shared/validation.ts";
 import type { HttpEnv } from "./base/context.ts";
@@ -60,10 +60,7 @@ export async function checkFirst(
 ): Promise<void> {
   const checked = await conversation.checkFirst(principal, input);
   if (checked.ok || checked.error.code !== "CONFLICT") return void unwrap(checked);
-  throw new DramatisError(
-    "CONFLICT",
-    `The conversation of this ${namedBy} was deleted. Use a new ${namedBy}.`,
-  );
+  throw conflict(`The conversation of this ${namedBy} was deleted. Use a new ${namedBy}.`);
 }
 
 /** Starts a turn, in a new conversation if the thread is new. The requests that create a thread have no other members. */

@@ -22,7 +22,7 @@ import type { ToolInvocation } from "../protocol/executor-api.ts";
 import type { McpConsent, McpServerView } from "../protocol/mcp-servers.ts";
 import type { ProjectSettings } from "../protocol/projects.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError, errorText } from "../shared/errors.ts";
+import { DramatisError, errorText, notFound, unavailable } from "../shared/errors.ts";
 import { isPrivateHost } from "../shared/host-rules.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
@@ -92,8 +92,7 @@ export class McpTools {
   #check({ server: id, tool }: McpReference): void {
     const { allow } = this.#server(id);
     if (tool === "*" || allow === undefined || allow.includes(tool)) return;
-    throw new DramatisError(
-      "NOT_FOUND",
+    throw notFound(
       `The application does not allow the tool "${tool}" of the MCP server "${id}". It allows: ${listIds(tool, allow)}.`,
     );
   }
@@ -196,7 +195,7 @@ export class McpTools {
   async consent({ tenant, subject }: Principal, id: string, { tools }: McpConsent): Promise<McpServerView> {
     this.#server(id);
     const list = await this.#change(tenant, id, (before) => {
-      if (before === null) throw new DramatisError("NOT_FOUND", `The MCP server "${id}" was not listed yet.`);
+      if (before === null) throw notFound(`The MCP server "${id}" was not listed yet.`);
       return consented(before, tools, subject);
     });
     return this.#view(id, { list });
@@ -216,7 +215,7 @@ export class McpTools {
     const server = servers.get(id);
     if (server !== undefined) return server;
     const known = servers.size === 0 ? "none" : listIds(id, [...servers.keys()]);
-    throw new DramatisError("NOT_FOUND", `There is no MCP server "${id}". \`mcpServers\` has: ${known}.`);
+    throw notFound(`There is no MCP server "${id}". \`mcpServers\` has: ${known}.`);
   }
 
   /** Returns the list of a server, which is read again if it is old (MCP-21). Throws `UNAVAILABLE` if the database does not answer. */
@@ -274,13 +273,13 @@ export class McpTools {
     change: (before: McpList | null) => Next,
   ): Promise<Next> {
     const { lists } = this.ports;
-    if (lists === null) throw new DramatisError("UNAVAILABLE", NO_DATABASE);
+    if (lists === null) throw unavailable(NO_DATABASE);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const { rev, list } = await lists.find(tenant, id);
       const next = change(list);
       if (next === null || (await lists.put(tenant, id, rev, next))) return next;
     }
-    throw new DramatisError("UNAVAILABLE", "Others change the list at the same time. Try again.", {
+    throw unavailable("Others change the list at the same time. Try again.", {
       retriable: true,
     });
   }

@@ -10,7 +10,7 @@
 
 import { strictest } from "../library/definitions/effects.ts";
 import type { McpConsent, McpToolState } from "../protocol/mcp-servers.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { conflict, notFound } from "../shared/errors.ts";
 import type { ListedTool, McpDescriptor } from "./descriptor.ts";
 
 /** A description, and the hash of its content. */
@@ -80,13 +80,12 @@ export function consented(list: McpList, consents: McpConsent["tools"], by: stri
   const tools = { ...list.tools };
   for (const { id, hash } of consents) {
     const pin = Object.hasOwn(tools, id) ? tools[id] : undefined;
-    if (pin === undefined) throw new DramatisError("NOT_FOUND", `The server has no tool "${id}".`);
+    if (pin === undefined) throw notFound(`The server has no tool "${id}".`);
     // The tool is accepted in this form already.
     if (pin.offered === undefined && pin.accepted?.hash === hash) continue;
     const { offered, ...kept } = pin;
     if (offered?.hash !== hash)
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `The tool "${id}" has no description with this hash that waits for consent. Read the list again.`,
       );
     const version = pin.version + 1;

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { mcpServerIdSchema } from "../library/definitions/mcp-reference.ts";
 import { MAX_TIMEOUT_MS } from "../library/tools/tool-schema.ts";
 import { TOOL_EFFECTS } from "../protocol/definition-parts.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { unavailable } from "../shared/errors.ts";
 import { isPrivateHost } from "../shared/host-rules.ts";
 import { validate } from "../shared/validation.ts";
 
@@ -81,10 +81,7 @@ export function credentialsOf(
   const secretOf = (name: string): string => {
     const value = variable(name);
     if (typeof value !== "string" || value === "")
-      throw new DramatisError(
-        "UNAVAILABLE",
-        `The MCP server "${id}" needs the variable \`${name}\`. Set it.`,
-      );
+      throw unavailable(`The MCP server "${id}" needs the variable \`${name}\`. Set it.`);
     secrets.push(value);
     return value;
   };

@@ -12,7 +12,7 @@ import { z } from "zod";
 import { TOOL_EFFECTS } from "../protocol/definition-parts.ts";
 import type { ToolTarget } from "../protocol/definitions.ts";
 import { matchesName, toolPatterns } from "../protocol/tool-patterns.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import { DECISIONS, type Gate } from "./gate.ts";
 import { glob, pathMatcher } from "./globs.ts";
@@ -61,16 +61,11 @@ export function policyOf(rules: readonly PolicyRule[]): Gate {
   const checked = validate(z.array(ruleSchema).max(MAX_RULES), rules, "", "The policy");
   const allowing = checked.find(({ paths, then }) => paths !== undefined && then === "allow");
   if (allowing !== undefined)
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `The rule "${allowing.id}" allows by \`paths\`, but the input may have other paths, too. Deny or ask for the paths that are not allowed.`,
     );
   const twice = checked.find(({ id }, index) => checked.findIndex((other) => other.id === id) !== index);
-  if (twice !== undefined)
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `The policy has two rules with the id "${twice.id}". Rename one.`,
-    );
+  if (twice !== undefined) throw invalid(`The policy has two rules with the id "${twice.id}". Rename one.`);
   const compiled = checked.map((rule) => ({
     ...rule,
     ...(rule.paths && { isPath: pathMatcher(rule.paths) }),

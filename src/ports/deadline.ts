@@ -1,5 +1,5 @@
 /** Waiting that ends with a timer or a signal. */
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, unavailable } from "../shared/errors.ts";
 import type { Clock } from "./clock.ts";
 
 /** Implements `Clock.sleep` with `Clock.timer`. */
@@ -113,7 +113,7 @@ export async function withDeadline<Value>(
  */
 export function unanswered(what: string, milliseconds: number): () => DramatisError {
   const message = `${what} did not answer within ${milliseconds / 1_000} s. Try again.`;
-  return () => new DramatisError("UNAVAILABLE", message, { retriable: true });
+  return () => unavailable(message, { retriable: true });
 }
 
 function timedOut(milliseconds: number): DOMException {

@@ -1,5 +1,5 @@
 /** Checks bound values and keys in the same way for every database, so all databases store the same values (SQL-2). */
-import { DramatisError } from "../shared/errors.ts";
+import { type DramatisError, invalid, tooLarge } from "../shared/errors.ts";
 import { fitsUtf8 } from "../shared/utf8.ts";
 
 /** The platform's limit for a value and for a row, in bytes. Local runtimes do not enforce it. */
@@ -34,7 +34,7 @@ function checkSqlValue(value: unknown): void {
   } else if (typeof value === "number") {
     checkNumber(value);
   } else if (value instanceof Uint8Array) {
-    if (value.byteLength > MAX_VALUE_BYTES) throw tooLarge();
+    if (value.byteLength > MAX_VALUE_BYTES) throw tooLargeValue();
   } else if (value !== null) {
     throw invalid(
       `A ${typeof value} cannot be bound to a statement: bind text, a number, bytes (Uint8Array) or null.`,
@@ -48,7 +48,7 @@ function checkText(text: string): void {
       "Text with a lone surrogate cannot be stored: call toWellFormed() on it first, or send whole characters.",
     );
   }
-  if (!fitsUtf8(text, MAX_VALUE_BYTES)) throw tooLarge();
+  if (!fitsUtf8(text, MAX_VALUE_BYTES)) throw tooLargeValue();
 }
 
 function checkNumber(number: number): void {
@@ -57,13 +57,6 @@ function checkNumber(number: number): void {
     throw invalid(`The integer ${number} is beyond 2^53: bind it as text.`);
 }
 
-function invalid(message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message);
-}
-
-function tooLarge(): DramatisError {
-  return new DramatisError(
-    "TOO_LARGE",
-    `A stored value may have at most ${MAX_VALUE_BYTES} bytes: split it over several rows.`,
-  );
+function tooLargeValue(): DramatisError {
+  return tooLarge(`A stored value may have at most ${MAX_VALUE_BYTES} bytes: split it over several rows.`);
 }

@@ -10,7 +10,7 @@
  * VECTOR-7  A deletion removes vectors by their ids, in the order of changes. Missing ids are ignored.
  * VECTOR-8  Input beyond the limits below is refused with `INVALID_INPUT`.
  */
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 
 export interface VectorIndex {
   query(vector: readonly number[], options: VectorQuery): Promise<VectorMatch[]>;
@@ -56,8 +56,5 @@ export function checkMatches({ topK, idsOnly = false }: VectorQuery): void {
 /** Throws `INVALID_INPUT` for more things than `most`. */
 export function checkCount(things: string, count: number, most: number): void {
   if (count <= most) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `The index takes ${most} ${things} at a time. These are ${count}.`,
-  );
+  throw invalid(`The index takes ${most} ${things} at a time. These are ${count}.`);
 }

@@ -1,5 +1,5 @@
 /** The request to a conversation's actor that completes a deferred operation. */
-import { DramatisError, unwrap } from "../shared/errors.ts";
+import { type DramatisError, notFound, unwrap } from "../shared/errors.ts";
 import type { ConversationApi } from "./conversation-api.ts";
 import type { CompletedOperation } from "./conversation-schemas.ts";
 import { isDestroyed } from "./destroyed.ts";
@@ -22,5 +22,5 @@ export async function completeOperationAt(
 
 /** The error for a handle that this conversation did not issue. The error does not reveal the handle. */
 export function unknownHandle(): DramatisError {
-  return new DramatisError("NOT_FOUND", "There is no deferred operation with this handle.");
+  return notFound("There is no deferred operation with this handle.");
 }

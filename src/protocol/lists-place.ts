@@ -1,6 +1,6 @@
 /** The database with the lists of a tenant, as the API shows it. */
 import { z } from "zod";
-import { DramatisError } from "../shared/errors.ts";
+import { forbidden } from "../shared/errors.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 
 const databaseName = z
@@ -30,11 +30,11 @@ export const moveListsSchema = z
 /** Throws `FORBIDDEN` unless the principal is an operator or administrator. */
 export function checkMayReadPlace(principal: Principal): void {
   if (mayReadAll(principal)) return;
-  throw new DramatisError("FORBIDDEN", "Only operators and administrators may read where lists are.");
+  throw forbidden("Only operators and administrators may read where lists are.");
 }
 
 /** Throws `FORBIDDEN` unless the principal is an administrator. */
 export function checkMayMove({ roles }: Principal): void {
   if (roles.includes("admin")) return;
-  throw new DramatisError("FORBIDDEN", "Only administrators may move lists to another database.");
+  throw forbidden("Only administrators may move lists to another database.");
 }

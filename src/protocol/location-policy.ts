@@ -9,7 +9,7 @@
  *             refused.
  */
 import { z } from "zod";
-import { DramatisError } from "../shared/errors.ts";
+import { unavailable } from "../shared/errors.ts";
 import {
   inJurisdiction,
   JURISDICTIONS,
@@ -56,10 +56,7 @@ export function checkedPolicy(policy: LocationPolicy | undefined): LocationPolic
   const reason = checked.error.issues
     .map(({ path, message }) => `\`${path.join(".")}\`: ${message}`)
     .join("; ");
-  throw new DramatisError(
-    "UNAVAILABLE",
-    `\`location\` of the application returned an unusable policy: ${reason}.`,
-  );
+  throw unavailable(`\`location\` of the application returned an unusable policy: ${reason}.`);
 }
 
 /**

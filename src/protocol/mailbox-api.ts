@@ -1,6 +1,6 @@
 /** The RPC interface of every actor's mailbox: envelopes from other actors, and dead letters for operators. */
 
-import { DramatisError, type ErrorData, type Result } from "../shared/errors.ts";
+import { type ErrorData, forbidden, type Result } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
@@ -44,8 +44,5 @@ export const LETTER_KEPT_MS = 35 * 24 * 3_600_000;
 /** Throws `FORBIDDEN` unless the principal is an operator or administrator. */
 export function requireOperator(principal: Principal): void {
   if (mayReadAll(principal)) return;
-  throw new DramatisError(
-    "FORBIDDEN",
-    "Only operators and administrators may see and redeliver dead letters.",
-  );
+  throw forbidden("Only operators and administrators may see and redeliver dead letters.");
 }

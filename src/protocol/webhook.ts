@@ -6,7 +6,7 @@
  */
 import { knownTraceparent } from "../model/span.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError, unwrap } from "../shared/errors.ts";
+import { type DramatisError, notFound, unwrap } from "../shared/errors.ts";
 import type { Principal } from "../shared/principal.ts";
 import { isDestroyed } from "./destroyed.ts";
 import type { Delivery, TriggerApi, TriggerStarted } from "./trigger-api.ts";
@@ -76,8 +76,7 @@ export async function removeTrigger(
 
 /** The same error for every rejected delivery. It does not reveal whether the trigger exists. */
 export function unknownWebhook(): DramatisError {
-  return new DramatisError(
-    "NOT_FOUND",
+  return notFound(
     "No webhook accepts this request. Check its address, its two headers, its secret and its time.",
   );
 }

@@ -7,7 +7,7 @@
  * CONTENT-4  Every string is well-formed Unicode, without lone surrogates.
  */
 import { z } from "zod";
-import { DramatisError, type InputIssue } from "./errors.ts";
+import { type DramatisError, type InputIssue, invalid, tooLarge } from "./errors.ts";
 import { UNICODE_RULE } from "./json.ts";
 import { fitsUtf8 } from "./utf8.ts";
 import { issuesText, validate } from "./validation.ts";
@@ -57,13 +57,13 @@ export function isBlank(text: string): boolean {
  */
 export function parseContent(value: unknown, path = "/content"): Content {
   if (typeof value !== "string" && !Array.isArray(value)) {
-    throw invalid([{ path, message: FORM_RULE }]);
+    throw invalidContent([{ path, message: FORM_RULE }]);
   }
   const content = typeof value === "string" ? value : validate(contentSchema.options[1], value, path);
   const issues = findIssues(content, path);
-  if (issues.length > 0) throw invalid(issues);
+  if (issues.length > 0) throw invalidContent(issues);
   if (!fitsUtf8(typeof content === "string" ? content : JSON.stringify(content), MAX_CONTENT_BYTES)) {
-    throw new DramatisError("TOO_LARGE", "Content may have at most 1 MiB; send less, or link to a file.");
+    throw tooLarge("Content may have at most 1 MiB; send less, or link to a file.");
   }
   return content;
 }
@@ -89,6 +89,6 @@ function findIssues(content: Content, path: string): InputIssue[] {
   return isVisible ? [] : [{ path, message: BLANK_RULE }];
 }
 
-function invalid(errors: InputIssue[]): DramatisError {
-  return new DramatisError("INVALID_INPUT", `The content is not valid: ${issuesText(errors)}`, { errors });
+function invalidContent(errors: InputIssue[]): DramatisError {
+  return invalid(`The content is not valid: ${issuesText(errors)}`, { errors });
 }

@@ -91,6 +91,20 @@ export class DramatisError extends Error {
   }
 }
 
+/** The errors of the usual codes. */
+export const invalid = (message: string, options?: ErrorOptions) =>
+  new DramatisError("INVALID_INPUT", message, options);
+export const notFound = (message: string, options?: ErrorOptions) =>
+  new DramatisError("NOT_FOUND", message, options);
+export const conflict = (message: string, options?: ErrorOptions) =>
+  new DramatisError("CONFLICT", message, options);
+export const forbidden = (message: string, options?: ErrorOptions) =>
+  new DramatisError("FORBIDDEN", message, options);
+export const tooLarge = (message: string, options?: ErrorOptions) =>
+  new DramatisError("TOO_LARGE", message, options);
+export const unavailable = (message: string, options?: ErrorOptions) =>
+  new DramatisError("UNAVAILABLE", message, options);
+
 /** The result of an RPC between actors: a value, or an error as data. */
 export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
 

@@ -7,7 +7,7 @@
  * HOSTS-3  A posted task reaches only hosts in the deployer's list, by exact spelling. `*` allows all public hosts.
  */
 import ipaddr from "ipaddr.js";
-import { DramatisError } from "./errors.ts";
+import { invalid } from "./errors.ts";
 
 /** Names that resolve only within a private network. */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa)$/;
@@ -55,7 +55,7 @@ export function addressProblem(url: URL, hosts: readonly string[]): string | nul
 export function allowedHosts(listed: readonly string[]): (host: string) => boolean {
   for (const host of listed) {
     const problem = host === "*" ? null : hostProblem(host);
-    if (problem !== null) throw new DramatisError("INVALID_INPUT", `Hosts of posted tasks: ${problem}`);
+    if (problem !== null) throw invalid(`Hosts of posted tasks: ${problem}`);
   }
   const all = new Set(listed);
   return (host) => all.has(host) || (all.has("*") && !isPrivate(host));

@@ -1,5 +1,5 @@
 /** JSON values: their types, a canonical text, and checks at every boundary. Pure. */
-import { DramatisError } from "./errors.ts";
+import { DramatisError, invalid } from "./errors.ts";
 import { MAX_REPLY_DEPTH, shapeProblem } from "./json-shape.ts";
 import { issueAt, jsonPointer } from "./validation.ts";
 
@@ -111,7 +111,7 @@ export function parseJson(text: string): Json | undefined {
 export function checkJson(value: unknown, name: string): void {
   const malformed = findMalformed(value, 1, name);
   if (malformed === null) return;
-  throw new DramatisError("INVALID_INPUT", "Text must be well-formed Unicode: no lone surrogates.", {
+  throw invalid("Text must be well-formed Unicode: no lone surrogates.", {
     errors: [issueAt(jsonPointer(malformed), UNICODE_RULE)],
   });
 }

@@ -1,6 +1,6 @@
 /** Pages of lists, and the cursors between them. */
 import { z } from "zod";
-import { DramatisError } from "./errors.ts";
+import { invalid } from "./errors.ts";
 
 /** One page of a list. */
 export interface Page<Item> {
@@ -105,8 +105,7 @@ function decodeCursor(cursor: string): ListKey {
     );
     return { createdAt, id };
   } catch (cause) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       "This is not a cursor of this list. Use the `nextCursor` of an answer; omit it for the first page.",
       {
         errors: [{ path: "/cursor", message: CURSOR_RULE }],

@@ -5,7 +5,7 @@
  *              Tenant names do not begin with a colon, are well-formed, and are short enough to be part of each of these.
  * ACCESS-1  An RPC call without a valid principal throws `INVALID_INPUT`.
  */
-import { DramatisError } from "./errors.ts";
+import { forbidden, invalid, unavailable } from "./errors.ts";
 import { isPlainObject } from "./json.ts";
 import { hasRole, type Roles } from "./roles.ts";
 
@@ -26,8 +26,7 @@ const MAX_SUBJECT_LENGTH = 200;
 export function usablePrincipal(principal: Principal): Principal {
   const { tenant, subject } = principal;
   if (isTenant(tenant) && isName(subject, MAX_SUBJECT_LENGTH)) return principal;
-  throw new DramatisError(
-    "UNAVAILABLE",
+  throw unavailable(
     `\`authorize\` returned an unusable principal: a tenant needs 1 to ${MAX_TENANT_LENGTH} well-formed characters without a leading colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
   );
 }
@@ -37,10 +36,7 @@ export function checkPrincipal(value: unknown): void {
   const { subject, tenant, roles } = isPlainObject(value) ? value : {};
   const isNamed = typeof subject === "string" && subject !== "" && typeof tenant === "string";
   if (isNamed && Array.isArray(roles) && roles.every((role) => typeof role === "string")) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    "The principal needs a `subject`, a `tenant` and a list of `roles`.",
-  );
+  throw invalid("The principal needs a `subject`, a `tenant` and a list of `roles`.");
 }
 
 /** Reports whether a text can be the name of a tenant (PRINCIPAL-1). */
@@ -65,7 +61,7 @@ export function mayAuthor(principal: Pick<Principal, "roles">): boolean {
 /** Throws `FORBIDDEN` unless a principal may import conversations: their files bring versions of personas and tools. */
 export function checkMayImport({ roles }: Pick<Principal, "roles">): void {
   if (roles.includes("admin")) return;
-  throw new DramatisError("FORBIDDEN", "Only administrators may import conversations.");
+  throw forbidden("Only administrators may import conversations.");
 }
 
 /** Reports whether a principal's access has ended. */

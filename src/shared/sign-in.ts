@@ -4,7 +4,7 @@
  * SIGNIN-1  `page` and `signOut` are paths of the server, or addresses with `https:`. `token` is a path of the server. Other values are
  *           refused at start, and the console does not use them. So no script and no other server gets the place of the login.
  */
-import { DramatisError } from "./errors.ts";
+import { invalid } from "./errors.ts";
 
 /** How the console signs its readers in. */
 export interface SignIn {
@@ -36,7 +36,7 @@ export function isPageAddress(value: unknown): value is string {
 /** Throws `INVALID_INPUT` for a member that is no permitted address (SIGNIN-1). */
 export function checkSignIn({ page, token, signOut }: SignIn): void {
   const refuse = (name: string, value: unknown, form: string) =>
-    new DramatisError("INVALID_INPUT", `\`console.signIn.${name}\` is "${value}". Write ${form}.`);
+    invalid(`\`console.signIn.${name}\` is "${value}". Write ${form}.`);
   const address = 'a path such as "/login", or an address with "https:"';
   if (!isPageAddress(page)) throw refuse("page", page, address);
   if (token !== undefined && !isOwnPath(token))

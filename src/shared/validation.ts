@@ -4,7 +4,7 @@
  * INVALID-1  An issue states the requirement: `Must be a string.`, `Must have at least 1 item.` It never has zod's own words for these cases.
  */
 import type { z } from "zod";
-import { DramatisError, type InputIssue } from "./errors.ts";
+import { type DramatisError, type InputIssue, invalid } from "./errors.ts";
 import { fieldAdvice } from "./known-fields.ts";
 import { shorten } from "./text.ts";
 
@@ -39,7 +39,7 @@ export function validate<Schema extends z.ZodType>(
   const parsed = schema.safeParse(value, { error: plainly });
   if (parsed.success) return parsed.data;
   const errors = inputIssues(parsed.error, base, schema);
-  throw new DramatisError("INVALID_INPUT", `${name} is not valid: ${issuesText(errors)}`, { errors });
+  throw invalid(`${name} is not valid: ${issuesText(errors)}`, { errors });
 }
 
 /** As `validate`, for a request by RPC: its members that are `undefined` count as absent. */
@@ -57,7 +57,7 @@ export function validateRequest<Schema extends z.ZodType>(
 
 /** Returns the error of a value with one problem. `path` is its JSON pointer, and `text` the message of the error. */
 export function invalidAt(path: string, message: string, text = message): DramatisError {
-  return new DramatisError("INVALID_INPUT", text, { errors: [{ path, message }] });
+  return invalid(text, { errors: [{ path, message }] });
 }
 
 /** The types of JSON by zod's names. */

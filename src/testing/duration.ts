@@ -1,5 +1,5 @@
 /** Durations in words. Pure. */
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -13,8 +13,7 @@ export function millisecondsOf(duration: number | string): number {
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)];
   if (parts.length > 0 && parts.map(([whole]) => whole).join("") === text)
     return parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (UNITS[unit] ?? 0), 0);
-  throw new DramatisError(
-    "INVALID_INPUT",
+  throw invalid(
     `The duration "${text}" is invalid. Write milliseconds, or a text such as "30s", "1h" or "2d12h".`,
   );
 }

@@ -1,7 +1,7 @@
 /** The replay of recorded turns in tests. */
 import { replayRecording as replay } from "../agents/conversation/core/replay/replay.ts";
 import { recordingSchema, type TurnReplay } from "../protocol/recording.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { DramatisError, invalid } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 
 /**
@@ -17,7 +17,7 @@ export function replayRecording(recording: unknown): TurnReplay {
   } catch (cause) {
     if (cause instanceof DramatisError) throw cause;
     const message = "The recording is malformed: planning cannot read it. Record the turn again.";
-    throw new DramatisError("INVALID_INPUT", message, { cause });
+    throw invalid(message, { cause });
   }
 }
 
@@ -55,7 +55,7 @@ function parsed(recording: unknown): unknown {
     return JSON.parse(recording);
   } catch (cause) {
     const message = "The recording is not JSON. Export it with `GET …/turns/:turnId/recording`.";
-    throw new DramatisError("INVALID_INPUT", message, { cause });
+    throw invalid(message, { cause });
   }
 }
 

@@ -18,7 +18,7 @@ import type { TurnRecording } from "../protocol/recording.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
 import type { RunView } from "../protocol/run-schemas.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { invalid } from "../shared/errors.ts";
 import type { Json, JsonObject, JsonValue } from "../shared/json.ts";
 import { type TestAppOptions, worldParts } from "./app-options.ts";
 import { millisecondsOf } from "./duration.ts";
@@ -208,7 +208,7 @@ export class TestApp {
 
   async #decide(id: string, conversationId: string | undefined, approved: boolean, reason?: string) {
     if (conversationId === undefined)
-      throw new DramatisError("INVALID_INPUT", "A gate takes an answer. Use `app.answer(gate, answer)`.");
+      throw invalid("A gate takes an answer. Use `app.answer(gate, answer)`.");
     const answer = { approved, caller: { type: "user" as const, userId: "user" }, ...defined({ reason }) };
     await this.#repeated(this.#world.conversation(conversationId), ({ runtime }) =>
       runtime.results.approve(id, answer),
@@ -218,8 +218,7 @@ export class TestApp {
 
   /** Answers a gate of a run. Then all work continues. */
   async answer({ operationId, runId }: PendingApproval, answer: Json): Promise<void> {
-    if (runId === undefined)
-      throw new DramatisError("INVALID_INPUT", "A call takes no answer. Use `app.approve(call)`.");
+    if (runId === undefined) throw invalid("A call takes no answer. Use `app.approve(call)`.");
     await this.#repeated(this.#world.run(runId), async ({ runtime }) =>
       runtime.answer(operationId, answer, "user"),
     );
@@ -304,7 +303,7 @@ export class TestApp {
       ...{ models: model.missing.length, mistakes: model.mistakes.length },
       servers: unanswered.length,
     };
-    if (missing !== undefined) throw new DramatisError("INVALID_INPUT", missing);
+    if (missing !== undefined) throw invalid(missing);
   }
 
   /** Returns a turn as it is now. Throws `NOT_FOUND`. */

@@ -8,7 +8,7 @@
 
 import type { AdapterLookup, FormatAdapter } from "../../model/format-adapter.ts";
 import { PROVIDERS, type ProviderId } from "../../model/profile.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { aiSdkFormat } from "./ai-sdk/adapter.ts";
 import { anthropicFormat } from "./anthropic/adapter.ts";
 import { geminiFormat } from "./gemini/adapter.ts";
@@ -51,8 +51,5 @@ export function findProvider(name: string): ProviderId | undefined {
 export function resolveProvider(name: string): ProviderId {
   const provider = findProvider(name);
   if (provider !== undefined) return provider;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `There is no provider "${name}"; use ${PROVIDER_NAMES.join(", ")}.`,
-  );
+  throw invalid(`There is no provider "${name}"; use ${PROVIDER_NAMES.join(", ")}.`);
 }

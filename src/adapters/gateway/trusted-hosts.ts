@@ -10,7 +10,7 @@
 
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { HTTP_PROVIDER_IDS, httpProvider } from "./http-providers.ts";
 
 /** A host that may receive all keys, or only keys of one provider or one variable. */
@@ -137,7 +137,7 @@ const allowedSecret =
   (name: string, index: number): string => {
     if (isKeyName(name)) return name;
     const message = `Entry ${index + 1} of ${list} cannot contain a key: list names of variables that end in _KEY or _TOKEN.`;
-    throw new DramatisError("INVALID_INPUT", message);
+    throw invalid(message);
   };
 
 /** As `allowedSecret`, for hosts. */
@@ -148,5 +148,5 @@ const allowedHost =
     const url = URL.canParse(address) ? new URL(address) : undefined;
     if (url !== undefined && url.href === `${url.origin}/`) return url.origin;
     const message = `Entry ${index + 1} of ${list} is not a host: list "host", "host:port" or "http://host:port".`;
-    throw new DramatisError("INVALID_INPUT", message);
+    throw invalid(message);
   };

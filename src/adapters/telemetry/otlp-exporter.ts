@@ -5,7 +5,7 @@
  *         message of an error has them.
  */
 import type { SpanExporter } from "../../model/span.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { otlpBody } from "./otlp.ts";
 
 /** Variables of the environment, as OpenTelemetry names them; a blank one counts as absent. */
@@ -65,10 +65,7 @@ export function exporterOf(env: TelemetryEnvironment): SpanExporter | undefined 
   const name = own === "" ? "OTEL_EXPORTER_OTLP_ENDPOINT" : "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
   const url = own === "" ? `${base.replace(/\/+$/, "")}/v1/traces` : own;
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `${name} must be the address of a collector, such as https://collector.example.`,
-    );
+    throw invalid(`${name} must be the address of a collector, such as https://collector.example.`);
   const serviceName = read(env, "OTEL_SERVICE_NAME");
   return otlpExporter({ url, headers: headersOf(env), ...(serviceName === "" ? {} : { serviceName }) });
 }
@@ -83,8 +80,7 @@ function headersOf(env: TelemetryEnvironment): Record<string, string> {
       headers.set(pair.slice(0, at).trim(), decodeURIComponent(pair.slice(at + 1).trim()));
     } catch {
       // The value may be a secret: the message does not repeat it.
-      throw new DramatisError(
-        "INVALID_INPUT",
+      throw invalid(
         "OTEL_EXPORTER_OTLP_HEADERS must be `name=value` pairs, separated by commas, with values percent-encoded.",
       );
     }

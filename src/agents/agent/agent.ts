@@ -28,7 +28,7 @@ import { checkNew } from "../../protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
-import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
+import { asDone, asResult, conflict, invalid } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import { MAX_PAGE_SIZE, type PageOptions } from "../../shared/page.ts";
@@ -145,7 +145,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       takeMemories(this.mailbox, this.#memory, (id) => this.#store.removeConversation(id));
       this.mailbox.receives(CONVERSATION_OPENED, z.strictObject({}), (_, { envelope: { from } }) => {
         if (from.kind !== "conversation") {
-          throw new DramatisError("INVALID_INPUT", "Only a conversation can send this envelope.");
+          throw invalid("Only a conversation can send this envelope.");
         }
         this.#store.addConversation(from.id, systemClock.now());
         return null;
@@ -153,7 +153,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       this.mailbox.receives(BUDGET_LEASE, leaseRequestSchema, (request, { envelope }) => {
         const { from } = envelope;
         if (from.kind !== "conversation") {
-          throw new DramatisError("INVALID_INPUT", "Only a conversation can send this envelope.");
+          throw invalid("Only a conversation can send this envelope.");
         }
         const { budget = {} } = this.#store.identity();
         const answer = this.#leases.apply(from.id, budget, request);
@@ -230,7 +230,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       const hash = await sha256Hex(canonicalJson(declaration as unknown as Json));
       const current = this.#store.find();
       if (this.#removal.isDeleted) {
-        throw new DramatisError("CONFLICT", `The agent "${declared.id}" was deleted. Declare another id.`);
+        throw conflict(`The agent "${declared.id}" was deleted. Declare another id.`);
       }
       if (current !== undefined && this.#store.declaration() === hash) return current;
       if (current === undefined) checkNew(declared.id, this.#application.location(declared.tenant), "/id");

@@ -6,7 +6,7 @@ import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
 import type { ImportPart } from "../../protocol/data-api.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
@@ -76,8 +76,7 @@ export class AgentBackup {
       };
     }
     const store = await prepareLine(corpus, line);
-    if (store === undefined)
-      throw new DramatisError("INVALID_INPUT", "Unknown kind of line. Export the agent again.");
+    if (store === undefined) throw invalid("Unknown kind of line. Export the agent again.");
     return () => {
       corpus.createTables();
       store();

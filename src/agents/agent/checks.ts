@@ -7,7 +7,7 @@ import type { Upkeep } from "../../library/registry/upkeep.ts";
 import { type AgentIdentity, MAX_AGENT_BYTES } from "../../protocol/agent-api.ts";
 import type { AgentBudget } from "../../protocol/budget.ts";
 import type { Persona, VersionChain } from "../../protocol/definitions.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, forbidden, tooLarge } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { toIso } from "../../shared/time.ts";
@@ -17,7 +17,7 @@ import { invalidAt } from "../../shared/validation.ts";
 /** Throws `TOO_LARGE` for a new agent, or a change, that a row may not hold. */
 export function checkAgentSize(given: object): void {
   if (fitsUtf8(JSON.stringify(given), MAX_AGENT_BYTES)) return;
-  throw new DramatisError("TOO_LARGE", `An agent may have at most ${MAX_AGENT_BYTES} bytes of JSON.`);
+  throw tooLarge(`An agent may have at most ${MAX_AGENT_BYTES} bytes of JSON.`);
 }
 
 /** The personas of an application. */
@@ -60,6 +60,5 @@ export function changed(
 }
 
 export function checkAuthor(principal: Principal): void {
-  if (!mayAuthor(principal))
-    throw new DramatisError("FORBIDDEN", "Only authors may create and change agents.");
+  if (!mayAuthor(principal)) throw forbidden("Only authors may create and change agents.");
 }

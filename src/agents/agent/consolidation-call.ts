@@ -2,7 +2,7 @@
 import { hookInput } from "../../library/hooks/hook-inputs.ts";
 import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 
@@ -34,5 +34,5 @@ export function consolidationInput(members: readonly StoredMemory[], texts: read
 export function operationsOf(result: Json): readonly Json[] {
   const given = isJsonObject(result) ? (result.operations ?? []) : (result ?? []);
   if (Array.isArray(given)) return given;
-  throw new DramatisError("INVALID_INPUT", "A consolidation must return a list of memory operations.");
+  throw invalid("A consolidation must return a list of memory operations.");
 }

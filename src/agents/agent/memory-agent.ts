@@ -11,7 +11,7 @@ import {
   type MemoryWriter,
 } from "../../protocol/memory.ts";
 import type { MemoryChange, MemoryInput, MemoryQuery } from "../../protocol/memory-requests.ts";
-import { asResult, DramatisError } from "../../shared/errors.ts";
+import { asResult, invalid } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { DurableActor } from "../base/durable-actor.ts";
@@ -110,5 +110,5 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends DurableAct
 /** Throws `INVALID_INPUT` unless the conversation itself is the sender. */
 function checkConversation({ envelope: { from } }: Delivery, conversationId: string): void {
   if (from.kind === "conversation" && from.id === conversationId) return;
-  throw new DramatisError("INVALID_INPUT", "Only the conversation itself can send this envelope.");
+  throw invalid("Only the conversation itself can send this envelope.");
 }

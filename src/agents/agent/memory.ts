@@ -20,7 +20,7 @@ import type { VectorIndex } from "../../ports/vector-index.ts";
 import type { MemoryStatus } from "../../protocol/memory-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { placeOf } from "../../shared/error-place.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { unavailable } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { Copy } from "../base/copies/copy.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
@@ -146,7 +146,7 @@ export class AgentMemory {
       await this.#copies.bringUpToDate();
       return this.corpus.exists ? this.#index.waitMs : undefined;
     } catch (error) {
-      throw new DramatisError("UNAVAILABLE", placeOf(error), { retriable: true });
+      throw unavailable(placeOf(error), { retriable: true });
     }
   }
 
@@ -174,7 +174,7 @@ export class AgentMemory {
   async #pump(): Promise<number> {
     while ((await this.#index.pump()) > 0) {
       const { error } = this.#index;
-      if (error !== undefined) throw new DramatisError("UNAVAILABLE", error.message, { retriable: true });
+      if (error !== undefined) throw unavailable(error.message, { retriable: true });
     }
     return 0;
   }

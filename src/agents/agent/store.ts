@@ -1,7 +1,7 @@
 /** The storage of an agent in its actor's database: its identity, and one row per conversation. */
 
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, invalid, notFound } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../shared/page.ts";
@@ -54,7 +54,7 @@ export class AgentStore {
       const known = this.#identity.get();
       if (known !== undefined) {
         const why = isTombstone(known) ? "was deleted" : "already exists";
-        throw new DramatisError("CONFLICT", `The agent "${identity.id}" ${why}. Choose another id.`);
+        throw conflict(`The agent "${identity.id}" ${why}. Choose another id.`);
       }
       database.run(CREATE);
       this.#identity.put(identity);
@@ -105,12 +105,12 @@ export class AgentStore {
     if (identity !== undefined) return identity;
     const id = this.idOf();
     const others = known.length === 0 ? "" : ` Known agents: ${listIds(id, known, MAX_KNOWN_AGENTS)}.`;
-    throw new DramatisError("NOT_FOUND", `There is no agent "${id}".${others}`);
+    throw notFound(`There is no agent "${id}".${others}`);
   }
 
   /** Adds a conversation once. Throws `INVALID_INPUT` for an invalid id, and as `identity`. */
   addConversation(id: string, now: number): void {
-    if (!isConversationId(id)) throw new DramatisError("INVALID_INPUT", "Give a conversation id.");
+    if (!isConversationId(id)) throw invalid("Give a conversation id.");
     this.identity();
     this.stores.database.run(ADD, id, now);
   }

@@ -12,7 +12,7 @@ import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { DeadLetterView } from "../../protocol/conversation-schemas.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type { Answer, Attempt, DeadLetterApi, MailboxPeer } from "../../protocol/mailbox-api.ts";
-import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
+import { asDone, asResult, DramatisError, forbidden, type Result } from "../../shared/errors.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { checkActorPlace, durableActor, kindOf } from "./lookup/durable-actors.ts";
@@ -238,7 +238,7 @@ export class DurableActor<Env extends Cloudflare.Env = Cloudflare.Env, State = u
         writable: true,
         value(this: DurableActor) {
           const message = `The ${this.mailboxKind} "${this.name}" has no sessions. Call a conversation, or your own subclass of SessionAgent.`;
-          throw new DramatisError("FORBIDDEN", message);
+          throw forbidden(message);
         },
       });
     }

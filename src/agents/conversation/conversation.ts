@@ -57,7 +57,7 @@ import type {
 } from "../../protocol/workflow-call.ts";
 import { type MergeNote, mergeNote } from "../../protocol/workspace.ts";
 import { defined } from "../../shared/defined.ts";
-import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
+import { asDone, asResult, forbidden, type Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { validate, validateRequest } from "../../shared/validation.ts";
@@ -179,8 +179,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async noteMerge(principal: Principal, merged: MergeNote) {
       return asDone(() => {
         this.#context.access.stateFor(principal);
-        if (!mayAuthor(principal))
-          throw new DramatisError("FORBIDDEN", "Only authors and administrators merge branches.");
+        if (!mayAuthor(principal)) throw forbidden("Only authors and administrators merge branches.");
         const caller = { type: "user", userId: principal.subject } as const;
         return this.#runtime.changes.merged(caller, validateRequest(mergeNote, merged, "/merged"));
       });

@@ -31,7 +31,7 @@ import {
   agentUninviteSchema,
 } from "../../protocol/run-invitation.ts";
 import { defined } from "../../shared/defined.ts";
-import { asResult, DramatisError, type Result, toErrorData, unwrap } from "../../shared/errors.ts";
+import { asResult, forbidden, type Result, toErrorData, unwrap } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
@@ -211,7 +211,7 @@ function withdrawnKeyOf({ operationId, attempt }: CallAddress): string {
 function checkOrigin({ origin, rootRunId }: AgentInviteBody, { from, to }: Envelope): void {
   const started = calledRunId(origin.operationId, origin.attempt, jurisdictionOf(to.id));
   if (from.kind === "coordinator" && rootRunId === started) return;
-  throw new DramatisError("FORBIDDEN", "Only a run that the conversation has started may invite an agent.");
+  throw forbidden("Only a run that the conversation has started may invite an agent.");
 }
 
 /** Returns the signal of an invitation. Throws the reason of a refusal. */

@@ -7,7 +7,7 @@ import type { Envelope } from "../../protocol/envelope.ts";
 import type { ErasedCallApi } from "../../protocol/executor-api.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { AGENT_INVITE } from "../../protocol/run-invitation.ts";
-import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
+import { asDone, asResult, invalid, type Result } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { noConversationAt } from "./inbound/access.ts";
 import { GuardedSessionAgent } from "./inbound/session-guard.ts";
@@ -67,7 +67,7 @@ export abstract class RemovableConversation<Env extends Cloudflare.Env>
   protected actorAddress(): { tenant: string; conversationId: string } {
     const address = this.mailboxAddress;
     if (address !== null) return { tenant: address.tenant, conversationId: address.id };
-    throw new DramatisError("INVALID_INPUT", "Address the conversation by `<tenant>:<id>`.");
+    throw invalid("Address the conversation by `<tenant>:<id>`.");
   }
 
   /** Removes the storage of an actor without a conversation, because a handle can name any conversation (HANDLE-3). */

@@ -10,7 +10,7 @@ import { messageId, turnId } from "../../protocol/ids.ts";
 import type { TurnPrompt } from "../../protocol/prompt.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, notFound } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
@@ -120,8 +120,7 @@ export class ConversationRuntime implements StoredConversation {
    */
   get state(): ConversationState {
     const { state } = this.#shell;
-    if (state === null)
-      throw new DramatisError("NOT_FOUND", "This conversation does not exist. Create it first.");
+    if (state === null) throw notFound("This conversation does not exist. Create it first.");
     return state;
   }
 
@@ -266,11 +265,11 @@ export class ConversationRuntime implements StoredConversation {
   prompt(turn: Turn, number?: number): TurnPrompt {
     const { record } = this.state;
     const calls = callCount(turn);
-    if (calls === 0) throw new DramatisError("CONFLICT", "This turn has not called a model yet.");
+    if (calls === 0) throw conflict("This turn has not called a model yet.");
     const asOf = turnAsOf(record, turn, number ?? calls);
     if (asOf === undefined) {
       const message = `This turn has no model call ${number}. Its calls have the numbers 1 to ${calls}.`;
-      throw new DramatisError("NOT_FOUND", message);
+      throw notFound(message);
     }
     const { request, parts, missing } = promptOf(record, asOf, {
       history: () => this.#windows.messagesAsOf(this.state, asOf.turn),

@@ -10,7 +10,7 @@
  * SIGQUEUE-7  If the sender has left the conversation, a queued message is refused when it could begin.
  */
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, type ErrorData } from "../../shared/errors.ts";
+import { DramatisError, type ErrorData, forbidden } from "../../shared/errors.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import type { Acceptance } from "./acceptance.ts";
 import type { RuntimeContext } from "./context.ts";
@@ -187,7 +187,7 @@ function isMember(record: Pick<ConversationIdentity, "participants">, { caller }
 }
 
 function hasLeft(): DramatisError {
-  return new DramatisError("FORBIDDEN", "The sender of this message has left the conversation.");
+  return forbidden("The sender of this message has left the conversation.");
 }
 
 function overflow(): ErrorData {

@@ -23,7 +23,7 @@ import type { Envelope } from "../../protocol/envelope.ts";
 import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import { AGENT_INVITE, agentInviteSchema } from "../../protocol/run-invitation.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { forbidden, unwrap } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
@@ -106,5 +106,5 @@ export function checkSender(
 ): void {
   if (from.kind === "conversation" && (from.id === origin?.conversationId || isCalled(address, to, from)))
     return;
-  throw new DramatisError("FORBIDDEN", "Only the conversation of a call may answer it.");
+  throw forbidden("Only the conversation of a call may answer it.");
 }

@@ -35,7 +35,7 @@ import {
 } from "../../protocol/run-call.ts";
 import { trailOf } from "../../shared/call-trail.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import { invalid, type Result, unwrap } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import type { Copy } from "../base/copies/copy.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
@@ -158,7 +158,7 @@ export function takeChildRuns(
     checkWorker(body, to, from, runtime.state.record);
     // A resting run gives its share back. A conversation has no share.
     if (body.isAtRest === true && from.kind !== "coordinator")
-      throw new DramatisError("INVALID_INPUT", "Only a run can rest. Send `isHeld` alone.");
+      throw invalid("Only a run can rest. Send `isHeld` alone.");
     const unit = runtime.begin();
     unit.stage(runtime.waitSignals(body));
     afterCommit(() => unit.release());
@@ -230,10 +230,7 @@ function placeOf({ group, origin, path, counts, first, total }: PartStart): RunP
 function checkChild(address: CallAddress, above: ActorAddress, child: ActorAddress): void {
   const isCaller = above.kind === "coordinator" || above.kind === "conversation";
   if (isCaller && child.kind === "coordinator" && isCalled(address, above, child)) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    "Only a run or a conversation can start, cancel or end the run of its operation.",
-  );
+  throw invalid("Only a run or a conversation can start, cancel or end the run of its operation.");
 }
 
 /** Throws unless `worker` is the run or the conversation that works for an operation of `above`. */

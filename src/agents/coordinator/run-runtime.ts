@@ -13,7 +13,7 @@ import type {
   RunWaitsBody,
 } from "../../protocol/run-call.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, DramatisError, notFound } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
@@ -150,7 +150,7 @@ export class RunRuntime implements StoredRun {
     const { state } = this;
     if (isOver(state)) {
       if (state.status === "cancelled") return;
-      throw new DramatisError("CONFLICT", `The run is over: it is ${state.status}.`);
+      throw conflict(`The run is over: it is ${state.status}.`);
     }
     await this.#shell.commit([{ type: "run.cancel", by, ...(reason === undefined ? {} : { reason }) }]);
     await this.#noted;
@@ -209,10 +209,9 @@ export class RunRuntime implements StoredRun {
     this.#shell.tick([{ type: "run.expire" }]);
     const before = keyValue.get<string>(key);
     if (before === text) return this.whenArmed();
-    if (before !== undefined) throw new DramatisError("CONFLICT", "This gate already has another answer.");
+    if (before !== undefined) throw conflict("This gate already has another answer.");
     const isOld = operations !== (this.state.tokens.get(token)?.again?.operations ?? 0);
-    if (isOver(this.state) || isOld)
-      throw new DramatisError("CONFLICT", "This gate no longer waits for an answer.");
+    if (isOver(this.state) || isOld) throw conflict("This gate no longer waits for an answer.");
     await this.#shell.commitBy((unit) =>
       database.transaction(() => {
         unit.stage([{ type: "gate.answered", token, answer, by }]);
@@ -286,6 +285,6 @@ export class RunRuntime implements StoredRun {
     const { state } = this;
     const token = tokenOf(state.record, operationId);
     if (token !== undefined && (token < state.made.tokens || wasAsked(state, token))) return token;
-    throw new DramatisError("NOT_FOUND", `The run has no operation "${operationId}".`);
+    throw notFound(`The run has no operation "${operationId}".`);
   }
 }

@@ -10,7 +10,7 @@ import type { RunView } from "../../protocol/run-schemas.ts";
 import type { CalledRun } from "../../protocol/workflow-call.ts";
 import { trailOf } from "../../shared/call-trail.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import type { ActorContext } from "./context.ts";
 import { checkRepeated, parseStart, refuseWaiting, requestHash } from "./inbound/start-run.ts";
@@ -40,10 +40,7 @@ export async function startRun(
   } = parseStart(given);
   const { tenant, subject } = principal;
   if (context.name() !== `${tenant}:${id}`)
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `The request reached the wrong actor. Send it to the actor "${tenant}:${id}".`,
-    );
+    throw invalid(`The request reached the wrong actor. Send it to the actor "${tenant}:${id}".`);
   const request = await requestHash(given);
   const repeated = () => {
     checkRepeated(runtime.state.record, principal, { request, key });

@@ -13,7 +13,7 @@ import type {
   SearchRequest,
 } from "../../protocol/event-log.ts";
 import { defined } from "../../shared/defined.ts";
-import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
+import { asDone, asResult, notFound } from "../../shared/errors.ts";
 import { checkPrincipal, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validateRequest } from "../../shared/validation.ts";
 import { DurableActor } from "../base/durable-actor.ts";
@@ -97,7 +97,7 @@ export function createEventLogClass<Env extends Cloudflare.Env>(): new (
       return asResult(() => {
         checkPrincipal(principal);
         if (this.mailboxAddress?.tenant !== principal.tenant)
-          throw new DramatisError("NOT_FOUND", `There is no actor "${this.name}".`);
+          throw notFound(`There is no actor "${this.name}".`);
         const reader = mayReadAll(principal) ? undefined : principal.subject;
         const { cursor, ...search } = validateRequest(searchRequest, request);
         return this.#reader.search({ ...search, ...defined({ cursor }) }, reader);

@@ -12,7 +12,7 @@ import {
 } from "../../protocol/trigger-api.ts";
 import { unknownWebhook } from "../../protocol/webhook.ts";
 import { trailOf } from "../../shared/call-trail.ts";
-import { asDone, asResult, DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import { asDone, asResult, conflict, invalid, type Result, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { validateRequest } from "../../shared/validation.ts";
@@ -94,10 +94,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         const record = parseCreate(principal, input, systemClock.now());
         const { tenant, id, when } = record;
         if (this.name !== `${tenant}:${id}`)
-          throw new DramatisError(
-            "INVALID_INPUT",
-            `The request reached the wrong actor. Send it to the actor "${tenant}:${id}".`,
-          );
+          throw invalid(`The request reached the wrong actor. Send it to the actor "${tenant}:${id}".`);
         checkNew(id, this.#application.location(tenant), "/id");
         await this.#checkStarts(record);
         const secret = isWebhook(when) ? { secret: newSecret() } : {};
@@ -135,7 +132,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         const record = await this.#checked(this.#runtime.store.get(), (before, now) => {
           checkChanger(before, principal);
           if (!isWebhook(before.when))
-            throw new DramatisError("CONFLICT", "Only a webhook has a secret. This trigger has a schedule.");
+            throw conflict("Only a webhook has a secret. This trigger has a schedule.");
           return { ...before, secret, actsAs: principal.subject, updatedAt: updateTime(before, now) };
         });
         return { ...triggerView(record), secret };
@@ -162,7 +159,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         }
         await checkSigned(record, delivery, systemClock.now());
         const { id, tenant, actsAs, enabled } = record;
-        if (!enabled) throw new DramatisError("CONFLICT", "The trigger is not enabled.");
+        if (!enabled) throw conflict("The trigger is not enabled.");
         const starts = startsWith(record.starts, delivery.body);
         const hash = await sha256Hex(new TextDecoder().decode(delivery.body));
         const firing = { id, tenant, starts, actsAs, key: delivery.id, ...trailOf(delivery) };
@@ -185,10 +182,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       await this.#checkStarts(apply(before, systemClock.now()));
       return this.#changed((record, now) => {
         if (record.updatedAt !== before.updatedAt)
-          throw new DramatisError(
-            "CONFLICT",
-            "The trigger has changed since you read it. Read it again and repeat your change.",
-          );
+          throw conflict("The trigger has changed since you read it. Read it again and repeat your change.");
         return apply(record, now);
       });
     }

@@ -12,7 +12,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { readHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../protocol/requests.ts";
 import { BACKGROUND_MS, type WORKSPACE_INPUTS } from "../../protocol/workspace.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, DramatisError, invalid, notFound } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { piece } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
@@ -73,11 +73,9 @@ export class BackgroundCommands {
   ): Promise<JsonObject> {
     const { store, clock } = this.ports;
     const { claim } = readHandle(handle) ?? {};
-    if (claim === undefined)
-      throw new DramatisError("INVALID_INPUT", "`handle` is no handle. Pass the `handle` of `ctx.defer()`.");
+    if (claim === undefined) throw invalid("`handle` is no handle. Pass the `handle` of `ctx.defer()`.");
     if (store.command?.handle !== undefined)
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `The command "${store.command.id}" runs in the background. Wait for its result, or stop it with \`shell_stop\`.`,
       );
     const { expiresAt } = claim;
@@ -107,10 +105,7 @@ export class BackgroundCommands {
     await this.#look();
     const { command: record } = this.ports.store;
     if (record === undefined)
-      throw new DramatisError(
-        "NOT_FOUND",
-        "The workspace has no command in the background. Start a command with `shell_start`.",
-      );
+      throw notFound("The workspace has no command in the background. Start a command with `shell_start`.");
     const { id, command, startedAt, outcome } = record;
     const known = { id, command, startedAt: toIso(startedAt) };
     if (outcome === undefined) return { ...known, state: "running", ...this.#output };
@@ -121,8 +116,7 @@ export class BackgroundCommands {
   /** Stops a command. Throws `NOT_FOUND` for another id. */
   async stop(id: string): Promise<JsonObject> {
     const { command } = this.ports.store;
-    if (command?.id !== id)
-      throw new DramatisError("NOT_FOUND", `The workspace has no command "${id}" in the background.`);
+    if (command?.id !== id) throw notFound(`The workspace has no command "${id}" in the background.`);
     if (command.outcome !== undefined) return { id, stopped: false };
     await this.#end(command, STOPPED);
     await this.#stop(command);

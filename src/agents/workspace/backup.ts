@@ -6,7 +6,7 @@
  */
 import type { GitRepository } from "../../git/git-repository.ts";
 import type { LostFiles, SavedFile, SavedPiece, SavedWorkspace } from "../../protocol/saved-workspace.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, DramatisError } from "../../shared/errors.ts";
 import type { WorkingTree } from "./core/working-tree.ts";
 import { type OpenRepositories, treesAt } from "./open-repositories.ts";
 import type { WorkspaceStore } from "./store.ts";
@@ -70,10 +70,7 @@ export class WorkspaceBackup {
         continue;
       }
       const own = branch();
-      const taken = new DramatisError(
-        "CONFLICT",
-        `The repository "${repo}" has a branch "${own}". Import under another id.`,
-      );
+      const taken = conflict(`The repository "${repo}" has a branch "${own}". Import under another id.`);
       const { since } = view;
       const created = hasBranch && head !== null;
       const before = created ? await git.head(own) : null;

@@ -2,7 +2,7 @@
 import type { StoredRepository } from "../../d1/repositories.ts";
 import type { GitRepository } from "../../git/git-repository.ts";
 import type { Projects } from "../../git/projects.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { type BaseFile, WorkingTree } from "./core/working-tree.ts";
 import type { BranchRow, WorkspaceStore } from "./store.ts";
 
@@ -54,8 +54,7 @@ export class OpenRepositories {
     const views = await this.list(project);
     const view = given === undefined ? views[0] : views.find(({ id }) => id === given);
     if (view === undefined)
-      throw new DramatisError(
-        "INVALID_INPUT",
+      throw invalid(
         views.length === 0
           ? `The project "${project}" has no repository for code. Create it with POST /api/projects and {"id": "${project}", "repositories": [{"id": "app"}]}.`
           : `The project "${project}" has no repository "${given}" for code. It has: ${views.map(({ id }) => id).join(", ")}.`,

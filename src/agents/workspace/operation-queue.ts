@@ -6,7 +6,7 @@
  */
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, unavailable } from "../../shared/errors.ts";
 
 /** Milliseconds that an operation waits for others, which is less than the time limits of tools. */
 const MAX_WAIT_MS = 45_000;
@@ -49,5 +49,5 @@ export class OperationQueue {
 
 function isBusy(): DramatisError {
   const message = "Other commands run in the workspace. Try again when they have ended.";
-  return new DramatisError("UNAVAILABLE", message, { retriable: true });
+  return unavailable(message, { retriable: true });
 }

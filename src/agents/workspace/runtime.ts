@@ -26,7 +26,7 @@ import {
   type WorkspacePlace,
 } from "../../protocol/workspace.ts";
 import { defined } from "../../shared/defined.ts";
-import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
+import { asDone, asResult, conflict, DramatisError, invalid, notFound } from "../../shared/errors.ts";
 import { canonicalJson, type JsonObject } from "../../shared/json.ts";
 import { fingerprint } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
@@ -313,8 +313,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
     if (made === "moved") {
       this.#store.end();
       opened.hasMoved = true;
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `Another writer moved the branch "${this.#ownBranch}" of "${repo}". Note your changes and revert them. Then the files are those of the branch, and you can make the changes again.`,
       );
     }
@@ -335,12 +334,10 @@ export class WorkspaceRuntime implements WorkspaceApi {
     const { view, git, tree, branch } = opened;
     const [own, into] = [this.#ownBranch, view.defaultBranch];
     if (tree.changes.size > 0)
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `"${view.id}" has files that are not committed: ${tree.changes.size}. Commit them, and merge again.`,
       );
-    if (branch.created === 0)
-      throw new DramatisError("CONFLICT", `The branch "${own}" of "${view.id}" has no commit to merge.`);
+    if (branch.created === 0) throw conflict(`The branch "${own}" of "${view.id}" has no commit to merge.`);
     if ((await git.head(into)) === null && branch.head !== null) await git.createBranch(into, branch.head);
     for (let attempt = 0; attempt < MERGE_ATTEMPTS; attempt++) {
       const made = await git
@@ -358,7 +355,7 @@ export class WorkspaceRuntime implements WorkspaceApi {
       this.#repositories.reopen(opened);
       return merged;
     }
-    throw new DramatisError("CONFLICT", `Other writers move "${into}". Merge again in a moment.`, {
+    throw conflict(`Other writers move "${into}". Merge again in a moment.`, {
       retriable: true,
     });
   }
@@ -377,16 +374,12 @@ export class WorkspaceRuntime implements WorkspaceApi {
     this.#backup.forget();
     const { project: known } = this.#store.record ?? {};
     if (known !== undefined && known !== project)
-      throw new DramatisError(
-        "INVALID_INPUT",
-        `The workspace belongs to the project "${known}", not to "${project}".`,
-      );
+      throw invalid(`The workspace belongs to the project "${known}", not to "${project}".`);
     if (known !== undefined) return undefined;
     this.ports.checkPlace?.();
     const views = await this.#repositories.list(project);
     // The workspace may be deleted during the list.
-    if (this.#store.isRemoved)
-      throw new DramatisError("NOT_FOUND", "The workspace was deleted. Begin a new conversation or run.");
+    if (this.#store.isRemoved) throw notFound("The workspace was deleted. Begin a new conversation or run.");
     // A call without a repository leaves no storage.
     if (views.length > 0) this.#store.create({ project, branch: this.#ownBranch, ...defined({ from }) });
     return views;

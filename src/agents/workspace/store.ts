@@ -3,7 +3,7 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { ToolOutcome } from "../../protocol/requests.ts";
 import type { CommitAuthor } from "../../protocol/workspace.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, type DramatisError } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { dropTables } from "../base/removal/actor-tables.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
@@ -100,7 +100,7 @@ export interface BackgroundCommand {
 
 /** Returns the error of an operation in a repository that was deleted meanwhile. */
 export function deletedMeanwhile(repo: string): DramatisError {
-  return new DramatisError("CONFLICT", `The repository "${repo}" was deleted during the operation.`);
+  return conflict(`The repository "${repo}" was deleted during the operation.`);
 }
 
 export class WorkspaceStore {

@@ -1,7 +1,7 @@
 /** Prompts of libraries as prompts of MCP. Pure. */
 import type { GetPromptResult } from "@modelcontextprotocol/server";
 import type { PromptDefinition } from "../../protocol/task-definition.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, invalid } from "../../shared/errors.ts";
 import { ExpressionError } from "../../shared/expressions/values.ts";
 import { isJsonObject, type JsonObject, parseJson } from "../../shared/json.ts";
 import { Meter, Spent } from "../../shared/json-schema/meter.ts";
@@ -18,7 +18,7 @@ export function promptResult(
 ): GetPromptResult {
   const values = valuesOf(requires, given);
   const found = violations({ type: "object", ...requires }, values) ?? ["The schema cannot be checked"];
-  if (found.length > 0) throw invalid(found.join("; "));
+  if (found.length > 0) throw invalidArguments(found.join("; "));
   const meter = new Meter(RENDER_STEPS);
   const texts = [systemPrompt, template].map((text) => rendered(text, values, meter));
   const text = texts.filter((part) => part.trim() !== "").join("\n\n");
@@ -42,12 +42,13 @@ function rendered(text: string, values: JsonObject, meter: Meter): string {
   try {
     return render(text, values, meter);
   } catch (error) {
-    if (error instanceof ExpressionError) throw invalid(error.message);
-    if (error instanceof Spent) throw invalid("The prompt takes too many steps with these arguments");
+    if (error instanceof ExpressionError) throw invalidArguments(error.message);
+    if (error instanceof Spent)
+      throw invalidArguments("The prompt takes too many steps with these arguments");
     throw error;
   }
 }
 
-function invalid(problem: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", `The arguments are not valid: ${problem}.`);
+function invalidArguments(problem: string): DramatisError {
+  return invalid(`The arguments are not valid: ${problem}.`);
 }

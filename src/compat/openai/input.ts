@@ -11,7 +11,7 @@ import type { ContextMessage, ToolCall } from "../../model/messages.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import { type Content, isBlank } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, invalid } from "../../shared/errors.ts";
 import { checkJson, isJson, isJsonObject, type JsonObject, parseJsonText } from "../../shared/json.ts";
 import { shorten } from "../../shared/text.ts";
 import { parseCallId } from "./ids.ts";
@@ -161,5 +161,5 @@ export function callArguments(text: string, path: string): JsonObject {
 
 export function invalidInput(path: string, message: string): DramatisError {
   const where = path.slice(1).replaceAll("/", ".");
-  return new DramatisError("INVALID_INPUT", `${where}: ${message}`, { errors: [{ path, message }] });
+  return invalid(`${where}: ${message}`, { errors: [{ path, message }] });
 }

@@ -9,7 +9,7 @@ import type { ApprovalAnswer, StartTurn } from "../../protocol/requests.ts";
 import { approvalFields, MAX_APPROVALS } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { isOperationId, isTurnId } from "../../shared/identifiers.ts";
 import { validate } from "../../shared/validation.ts";
 import { userContent } from "../content.ts";
@@ -87,8 +87,7 @@ export function chatAnswers({ messages }: z.output<typeof chatSchema>): ChatAnsw
   const { id: turnId, parts } = validate(answeredMessage, message, `/messages/${last}`);
   const shown = parts.flatMap((part) => shownCall.safeParse(part).data?.toolCallId ?? []);
   if (answered.length > MAX_APPROVALS)
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `/messages/${last}/parts: Answers ${answered.length} approvals. Answer at most ${MAX_APPROVALS} in one message.`,
     );
   const answers = answered.map(({ part, index }) => {

@@ -10,7 +10,7 @@
  */
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { problem } from "../base/problem.ts";
 import { isUpgrade } from "./bearer.ts";
 
@@ -62,8 +62,5 @@ function ownOrigin(request: Request): string {
 
 function checkOrigin(origin: string): void {
   if (URL.canParse(origin) && new URL(origin).origin === origin) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `"${origin}" is not an origin. Write it as "https://app.example.com": no path, no "*".`,
-  );
+  throw invalid(`"${origin}" is not an origin. Write it as "https://app.example.com": no path, no "*".`);
 }

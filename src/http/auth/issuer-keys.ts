@@ -7,7 +7,7 @@
 
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from "jose";
 import type { Clock } from "../../ports/clock.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { unavailable } from "../../shared/errors.ts";
 
 /** Delay after a failed fetch, in milliseconds. */
 const KEYS_RETRY_MS = 5_000;
@@ -43,13 +43,9 @@ export function issuerKeys(url: URL, clock: Pick<Clock, "now">): JWTVerifyGetKey
       const known = clock.now() - goodAt < KEYS_GRACE_MS ? keys.jwks() : undefined;
       const key = known && (await createLocalJWKSet(known)(header, token).catch(() => null));
       if (key) return key;
-      throw new DramatisError(
-        "UNAVAILABLE",
-        "The keys that verify tokens could not be fetched. Try again later.",
-        {
-          cause,
-        },
-      );
+      throw unavailable("The keys that verify tokens could not be fetched. Try again later.", {
+        cause,
+      });
     }
   };
 }

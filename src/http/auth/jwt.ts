@@ -11,7 +11,7 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, j
 import { z } from "zod";
 import { systemClock } from "../../ports/system.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, unavailable } from "../../shared/errors.ts";
 import { isTenantName } from "../../shared/identifiers.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { ROLES } from "../../shared/roles.ts";
@@ -185,5 +185,5 @@ function nonEmpty(env: JwtEnv, name: keyof JwtEnv): string | undefined {
 }
 
 function misconfigured(change: string): DramatisError {
-  return new DramatisError("UNAVAILABLE", `Authentication is not configured: ${change}`);
+  return unavailable(`Authentication is not configured: ${change}`);
 }

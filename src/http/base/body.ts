@@ -6,7 +6,7 @@
  */
 import type { Context } from "hono";
 import type { z } from "zod";
-import { DramatisError } from "../../shared/errors.ts";
+import { tooLarge } from "../../shared/errors.ts";
 import { parseBody } from "../../shared/json.ts";
 import { validate } from "../../shared/validation.ts";
 import type { HttpEnv } from "./context.ts";
@@ -39,14 +39,14 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
 
 /** Reads the bytes of the body. Throws `TOO_LARGE`. */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = () => new DramatisError("TOO_LARGE", `The body may have at most ${maxBytes} bytes.`);
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  const tooLong = () => tooLarge(`The body may have at most ${maxBytes} bytes.`);
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLong();
   const chunks: Uint8Array[] = [];
   let length = 0;
   // Leaving the loop cancels the stream.
   for await (const chunk of request.body ?? []) {
     length += chunk.byteLength;
-    if (length > maxBytes) throw tooLarge();
+    if (length > maxBytes) throw tooLong();
     chunks.push(chunk);
   }
   const bytes = new Uint8Array(length);

@@ -3,7 +3,7 @@
 import type { Context } from "hono";
 import { accepts } from "hono/accepts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, notFound } from "../../shared/errors.ts";
 import type { Page } from "../../shared/page.ts";
 import { shorten } from "../../shared/text.ts";
 import type { HttpEnv } from "./context.ts";
@@ -78,21 +78,18 @@ export function empty(): Response {
 }
 
 /** The answer for paths that do not exist. */
-export function notFound({ req: { method, path } }: Context): Response {
+export function noOperation({ req: { method, path } }: Context): Response {
   const message = `There is no operation \`${method} ${path}\`. Check the method and the path: /docs lists them.`;
-  return problemOf(new DramatisError("NOT_FOUND", message), "");
+  return problemOf(notFound(message), "");
 }
 
 /** The error for an unknown id in a path. */
 export function nothingNamed(kind: string, id: string): DramatisError {
-  return new DramatisError(
-    "NOT_FOUND",
-    `The ${kind} "${shorten(id, MAX_SHOWN_ID)}" was not found. Check the id and your access.`,
-  );
+  return notFound(`The ${kind} "${shorten(id, MAX_SHOWN_ID)}" was not found. Check the id and your access.`);
 }
 
 export function noConversation(id: string): DramatisError {
-  return new DramatisError("NOT_FOUND", `There is no conversation "${shorten(id, MAX_SHOWN_ID)}".`);
+  return notFound(`There is no conversation "${shorten(id, MAX_SHOWN_ID)}".`);
 }
 
 /** Length of an id from a path in a message. */

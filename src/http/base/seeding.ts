@@ -5,7 +5,7 @@
  * READY-1  A request that needs agents gets `UNAVAILABLE` with the reason while the runtime is not ready.
  */
 import type { Context, Next } from "hono";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, unavailable } from "../../shared/errors.ts";
 import type { HttpEnv } from "./context.ts";
 
 /**
@@ -36,6 +36,6 @@ export async function ready(seed: () => Promise<void>): Promise<void> {
   } catch (cause) {
     console.error("The runtime is not ready:", cause);
     const reason = cause instanceof DramatisError ? cause.message : "Its agents could not be created.";
-    throw new DramatisError("UNAVAILABLE", `The runtime is not ready. ${reason}`, { cause });
+    throw unavailable(`The runtime is not ready. ${reason}`, { cause });
   }
 }

@@ -6,7 +6,7 @@ import { createdTask } from "../../compat/mcp/tasks.ts";
 import { type askInput, structured, turnResult, waitingResult } from "../../compat/mcp/tools.ts";
 import { startedAt } from "../../compat/openai/ids.ts";
 import type { MessageInput } from "../../compat/openai/input.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { type DramatisError, notFound, unwrap } from "../../shared/errors.ts";
 import { invalidAt } from "../../shared/validation.ts";
 import { finishedAnswer } from "../openai/answers.ts";
 import {
@@ -107,5 +107,5 @@ function startOf(turnId: string): string {
 }
 
 function noAgent(id: string): DramatisError {
-  return new DramatisError("NOT_FOUND", `There is no agent "${id}". \`tools/list\` has the agents.`);
+  return notFound(`There is no agent "${id}". \`tools/list\` has the agents.`);
 }

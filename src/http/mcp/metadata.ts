@@ -5,7 +5,7 @@
  */
 import type { MiddlewareHandler } from "hono";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { json, notFound } from "../base/respond.ts";
+import { json, noOperation } from "../base/respond.ts";
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 const PATH = "/mcp";
@@ -18,7 +18,7 @@ export function addMetadata(app: HttpRoutes, issuers: Issuers): void {
   for (const path of [WELL_KNOWN, `${WELL_KNOWN}${PATH}`])
     app.get(path, (context) => {
       const servers = issuers(context.env);
-      if (servers.length === 0) return notFound(context);
+      if (servers.length === 0) return noOperation(context);
       return json({
         resource: `${originOf(context.req.url)}${PATH}`,
         authorization_servers: servers,

@@ -1,7 +1,7 @@
 /** Problems of `/v1` in the form of the OpenAI API (OAI-2, OAI-10). */
 import type { MiddlewareHandler } from "hono";
 import { mayRetry, openAiError, openAiStatus } from "../../compat/openai/errors.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, notFound } from "../../shared/errors.ts";
 import type { HttpEnv } from "../base/context.ts";
 import type { Problem } from "../base/problem.ts";
 
@@ -38,5 +38,5 @@ export function withPointers(error: unknown, pointers: Readonly<Record<string, s
 
 export function noSuchModel(model: string): DramatisError {
   const message = `There is no model "${model}". A model is an agent: GET /v1/models lists them.`;
-  return new DramatisError("NOT_FOUND", message, { errors: [{ path: "/model", message: "No such agent." }] });
+  return notFound(message, { errors: [{ path: "/model", message: "No such agent." }] });
 }

@@ -14,7 +14,7 @@ import {
   responseSchema,
 } from "../../compat/openai/response-request.ts";
 import type { TurnView } from "../../protocol/conversation-schemas.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { notFound, unwrap } from "../../shared/errors.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { json, sse } from "../base/respond.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -146,7 +146,7 @@ async function findResponse(
     if (!turn.ok && turn.error.code !== "NOT_FOUND") unwrap(turn);
     if (turn.ok && address.index < answerCount(turn.value)) return { address, turn: turn.value };
   }
-  throw new DramatisError("NOT_FOUND", `There is no response "${id}".`);
+  throw notFound(`There is no response "${id}".`);
 }
 
 async function start(request: AnswerRequest, body: ResponseRequest): Promise<PendingAnswer> {

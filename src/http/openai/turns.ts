@@ -23,7 +23,7 @@ import type { StartTurn } from "../../protocol/requests.ts";
 import { MAX_KEY_LENGTH } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { type DramatisError, notFound, unwrap } from "../../shared/errors.ts";
 import { isAgentId } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -191,7 +191,7 @@ export async function submitResults(
   const answered = answerWithCall(turn, operationId);
   if (answered === null) {
     const id = toolCallId(conversationId, operationId);
-    throw new DramatisError("NOT_FOUND", `There is no tool call "${id}".`);
+    throw notFound(`There is no tool call "${id}".`);
   }
   checkModel(turn.agentId, model);
   const given = results.map((result) => result.operationId);

@@ -15,7 +15,7 @@ import { checkNew, newAgentId } from "../../protocol/location-policy.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { agentUsage } from "../../protocol/usage-schemas.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { forbidden, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
@@ -200,7 +200,7 @@ export const agentRoutes: readonly Route[] = [
       errors: ["FORBIDDEN"],
       permit: ({ principal }) => {
         if (!mayReadUsage(principal))
-          throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may read usage.");
+          throw forbidden("Only authors, operators and administrators may read usage.");
       },
     },
     async ({ params: { id } }, { principal, actors, directory }) => {
@@ -233,7 +233,7 @@ function mayReadUsage(principal: Principal): boolean {
 
 function requireAuthor(principal: Principal): void {
   if (mayAuthor(principal)) return;
-  throw new DramatisError("FORBIDDEN", "Only authors and administrators may create and change agents.");
+  throw forbidden("Only authors and administrators may create and change agents.");
 }
 
 /** The last ten characters of a ULID are random. */

@@ -10,7 +10,7 @@ import {
 } from "../../attachments/attachment.ts";
 import { attachment } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { invalid, unwrap } from "../../shared/errors.ts";
 import { readBytes } from "../base/body.ts";
 import { json, nothingNamed } from "../base/respond.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -59,14 +59,10 @@ export const attachmentRoutes: readonly Route[] = [
       unwrap(await conversation.checkSpeaker(principal));
       const mediaType = mediaTypeOf(req.header("content-type") ?? null);
       if (mediaType === undefined) {
-        throw new DramatisError(
-          "INVALID_INPUT",
-          "The media type is missing. Send a `Content-Type` such as image/png.",
-        );
+        throw invalid("The media type is missing. Send a `Content-Type` such as image/png.");
       }
       const bytes = await readBytes(req.raw, maxAttachmentBytes);
-      if (bytes.byteLength === 0)
-        throw new DramatisError("INVALID_INPUT", "The file is empty. Send at least one byte.");
+      if (bytes.byteLength === 0) throw invalid("The file is empty. Send at least one byte.");
       const info: AttachmentInfo = {
         id: `att_${ulid()}`,
         mediaType,

@@ -7,7 +7,7 @@ import { ulid } from "ulid";
 import { z } from "zod";
 import type { ImportPart } from "../../protocol/data-api.ts";
 import { sendParts } from "../../protocol/import-parts.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, invalid, tooLarge } from "../../shared/errors.ts";
 import { HEADERS } from "../base/problem.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
 
@@ -60,7 +60,7 @@ export async function importFile<End>(
   const sent = await sendParts(linesOf(body), ulid(), async (part) => {
     end = await take(part);
   });
-  if (sent === 0) throw new DramatisError("INVALID_INPUT", "The body is empty. Send the file of an export.");
+  if (sent === 0) throw invalid("The body is empty. Send the file of an export.");
   return end;
 }
 
@@ -80,10 +80,7 @@ async function* linesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator
     const lines = (rest + decoded(chunk)).split("\n");
     rest = lines.pop() ?? "";
     if (rest.length > MAX_LINE)
-      throw new DramatisError(
-        "TOO_LARGE",
-        `Line ${count + lines.length} has more than ${MAX_LINE} characters.`,
-      );
+      throw tooLarge(`Line ${count + lines.length} has more than ${MAX_LINE} characters.`);
     count += lines.length;
     yield* lines.filter((line) => line !== "");
   }

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { ConversationMark } from "../../d1/directory.ts";
 import { conversationSummary } from "../../protocol/conversation-schemas.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { conflict, unwrap } from "../../shared/errors.ts";
 import { pageSchema } from "../base/query.ts";
 import { empty, page } from "../base/respond.ts";
 import { onePage } from "../openapi/operation.ts";
@@ -100,7 +100,7 @@ function marking(
         const view = unwrap(await (await findConversation(ports, params.id)).view(principal));
         const { id, createdAt, listed } = view;
         if (method === "put" && listed === false)
-          throw new DramatisError("CONFLICT", `No list has this conversation, so you cannot ${name} it.`);
+          throw conflict(`No list has this conversation, so you cannot ${name} it.`);
         const conversation = { id, createdAt: Date.parse(createdAt) };
         await directory().mark(principal, conversation, mark, method === "put" ? clock.now() : null);
         return empty();

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { deadLetter } from "../../protocol/conversation-schemas.ts";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { ids } from "../../protocol/scalars.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { notFound, unwrap } from "../../shared/errors.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
 import { pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
@@ -58,7 +58,7 @@ export const deadLetterRoutes: readonly Route[] = [
     },
     async ({ params: { id } }, { principal, actors, deadLetters }) => {
       const letter = await deadLetters().find(principal.tenant, id);
-      if (letter === null) throw new DramatisError("NOT_FOUND", `There is no dead letter "${id}".`);
+      if (letter === null) throw notFound(`There is no dead letter "${id}".`);
       const sender = await actors.mailbox(letter.from);
       unwrap(await sender.redeliver(principal, letter.id));
       return json({ id: letter.id }, 202);

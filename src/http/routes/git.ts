@@ -1,6 +1,6 @@
 /** `/git/:project/:repo`: repositories for `git clone` and `git fetch`. They read all branches, so the roles of a bundle's export read them. */
 import { z } from "zod";
-import { DramatisError } from "../../shared/errors.ts";
+import { forbidden, notFound } from "../../shared/errors.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { addressOf, permitExport, repositoryParams } from "./projects.ts";
@@ -48,10 +48,7 @@ export const gitRoutes: readonly Route[] = [
     },
     async ({ params, query }, ports) => {
       if (query.service === "git-receive-pack")
-        throw new DramatisError(
-          "FORBIDDEN",
-          "Git cannot push here. Import a bundle, or write files with the API.",
-        );
+        throw forbidden("Git cannot push here. Import a bundle, or write files with the API.");
       return answer(await (await files(ports, params)).references());
     },
   ),
@@ -91,8 +88,7 @@ export const gitRoutes: readonly Route[] = [
     },
     async ({ params }, ports) => {
       const bytes = await (await files(ports, params)).pack(params.file);
-      if (bytes === null)
-        throw new DramatisError("NOT_FOUND", "The repository has no such pack. Fetch again.");
+      if (bytes === null) throw notFound("The repository has no such pack. Fetch again.");
       return answer(bytes);
     },
   ),

@@ -24,7 +24,7 @@ import {
 } from "../../protocol/memory-schemas.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
+import { DramatisError, forbidden, toErrorData, unwrap } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { empty, json, page } from "../base/respond.ts";
@@ -323,5 +323,5 @@ function writerOf(principal: Principal): MemoryWriter {
 /** Throws `FORBIDDEN` for a principal who does not see the memories of all users. */
 function requireAll(principal: Principal, what: string): void {
   if (mayAuthor(principal) || mayReadAll(principal)) return;
-  throw new DramatisError("FORBIDDEN", `Only authors, operators and administrators may ${what}.`);
+  throw forbidden(`Only authors, operators and administrators may ${what}.`);
 }

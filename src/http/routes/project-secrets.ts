@@ -1,7 +1,7 @@
 /** `/api/projects/:project/secrets`: the secrets of a project (SECRET-1). Operators and administrators write them. */
 import { z } from "zod";
 import { projectSecretBody, projectSecretView } from "../../protocol/project-secrets.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict } from "../../shared/errors.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { empty, json, nothingNamed } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
@@ -37,10 +37,7 @@ export const projectSecretRoutes: readonly Route[] = [
       const stored = await secrets().put({ tenant, projectId: project }, secret, body, clock.now());
       if (stored !== undefined) return json(stored);
       if ((await projects().rows.project(tenant, project)) === null) throw nothingNamed("project", project);
-      throw new DramatisError(
-        "CONFLICT",
-        `The project "${project}" has as many secrets as it may have. Delete one.`,
-      );
+      throw conflict(`The project "${project}" has as many secrets as it may have. Delete one.`);
     },
   ),
   route(

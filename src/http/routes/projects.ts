@@ -20,7 +20,7 @@ import {
   repositoryBody,
   repositoryView,
 } from "../../protocol/projects.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, forbidden } from "../../shared/errors.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { invalidAt } from "../../shared/validation.ts";
@@ -45,28 +45,19 @@ export const repositoryParams = projectParams.extend({
 /** Throws `FORBIDDEN` unless the principal may write projects. */
 export function permitWriting({ principal }: HttpEnv["Variables"]): void {
   if (mayAuthor(principal)) return;
-  throw new DramatisError(
-    "FORBIDDEN",
-    "Only authors and administrators may write projects and repositories.",
-  );
+  throw forbidden("Only authors and administrators may write projects and repositories.");
 }
 
 /** Throws `FORBIDDEN` unless the principal may read whole repositories. */
 export function permitExport({ principal }: HttpEnv["Variables"]): void {
   if (mayAuthor(principal) || mayReadAll(principal)) return;
-  throw new DramatisError(
-    "FORBIDDEN",
-    "Only authors, operators and administrators may read a whole repository.",
-  );
+  throw forbidden("Only authors, operators and administrators may read a whole repository.");
 }
 
 /** Throws `FORBIDDEN` unless the principal may change settings: their limits hold for authors, too. */
 export function permitSettings({ principal }: HttpEnv["Variables"]): void {
   if (mayReadAll(principal)) return;
-  throw new DramatisError(
-    "FORBIDDEN",
-    "Only operators and administrators may change the settings of projects.",
-  );
+  throw forbidden("Only operators and administrators may change the settings of projects.");
 }
 
 /** A deletion would remove the settings. */

@@ -13,7 +13,7 @@ import {
   triggerWithSecret,
 } from "../../protocol/trigger-api.ts";
 import { removeTrigger } from "../../protocol/webhook.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { forbidden, unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import { mayAuthor } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
@@ -47,10 +47,7 @@ export const triggerRoutes: readonly Route[] = [
       errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
       permit: ({ principal }) => {
         if (!mayAuthor(principal))
-          throw new DramatisError(
-            "FORBIDDEN",
-            "Only authors and administrators may create and change triggers.",
-          );
+          throw forbidden("Only authors and administrators may create and change triggers.");
       },
     },
     async ({ body: { jurisdiction, locationHint, ...input } }, { principal, actors, location }) => {

@@ -8,7 +8,7 @@
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { endsTurn, type Frame, parseFrame } from "../../protocol/frames.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { DramatisError, unavailable, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 
 type Bytes = ReadableStream<Uint8Array>;
@@ -68,7 +68,7 @@ export async function* turnFrames(
     if (signal?.aborted || mayEnd) return;
     stream = undefined;
   }
-  throw new DramatisError("UNAVAILABLE", "The conversation is not available. Try again in a moment.", {
+  throw unavailable("The conversation is not available. Try again in a moment.", {
     retriable: true,
   });
 }

@@ -19,7 +19,7 @@ import {
   workspaceView,
 } from "../../protocol/workspace.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { conflict, unwrap } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { mayAuthor } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
@@ -201,16 +201,10 @@ export const workspaceRoutes: readonly Route[] = [
       const run = await runOf(ports, params);
       const { status } = unwrap(await run.status(ports.principal));
       if (status === "running" || status === "waiting")
-        throw new DramatisError(
-          "CONFLICT",
-          "The run works in its workspace. Cancel the run, or wait for its end.",
-        );
+        throw conflict("The run works in its workspace. Cancel the run, or wait for its end.");
       const { id } = unwrap(await run.workspace(ports.principal));
       if (id !== workspaceOf({ runId: params.id }).id)
-        throw new DramatisError(
-          "CONFLICT",
-          `The run shares the workspace "${id}". Delete it with its own run.`,
-        );
+        throw conflict(`The run shares the workspace "${id}". Delete it with its own run.`);
       unwrap(await (await ports.actors.workspace(ports.principal.tenant, id)).remove());
       return empty();
     },

@@ -10,7 +10,7 @@ import type {
   PromptDefinition,
   TaskDefinition,
 } from "../../protocol/task-definition.ts";
-import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { type DramatisError, type InputIssue, invalid } from "../../shared/errors.ts";
 import { issuesText } from "../../shared/validation.ts";
 import type { DefinitionKey } from "../definitions/reference.ts";
 import { actionIssues, normalAction } from "../tasks/actions-schema.ts";
@@ -83,5 +83,5 @@ export function hostIssues(
 
 function refused(what: string, issues: InputIssue[]): DramatisError {
   const errors = issues.slice(0, 20);
-  return new DramatisError("INVALID_INPUT", `The ${what} is not valid: ${issuesText(errors)}`, { errors });
+  return invalid(`The ${what} is not valid: ${issuesText(errors)}`, { errors });
 }

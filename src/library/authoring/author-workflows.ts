@@ -5,7 +5,7 @@
  *           checked.
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
-import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { type InputIssue, invalid } from "../../shared/errors.ts";
 import { issuesText } from "../../shared/validation.ts";
 import { isWrongReference } from "../definitions/placed.ts";
 import { type DefinitionKey, formatReference, parseReference } from "../definitions/reference.ts";
@@ -41,7 +41,7 @@ export async function checkedWorkflow(
   if (errors.length === 0)
     errors.push(...checkWorkflow(definition, (kind, reference) => known.get(`${kind} ${reference}`) ?? null));
   if (errors.length === 0) return definition;
-  throw new DramatisError("INVALID_INPUT", `The workflow is not valid: ${issuesText(errors)}`, { errors });
+  throw invalid(`The workflow is not valid: ${issuesText(errors)}`, { errors });
 }
 
 /** The tasks and workflows that a posted workflow names. */

@@ -25,7 +25,7 @@ import type {
   WorkflowTarget,
 } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { type DramatisError, type InputIssue, invalid } from "../../shared/errors.ts";
 import { type Mapping, mappingIssues } from "../../shared/expressions/mapping.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { Patterns } from "../../shared/json-schema/pattern.ts";
@@ -152,12 +152,12 @@ export async function checkedTool(
         : { bound: target, code: agentTool(target) };
   const { retry: ofCode, ...usual } = code;
   if (effect !== undefined && agent === undefined && strictest(effect, code.effect) !== effect)
-    throw invalid("/effect", `Must not promise more than the target, which is ${code.effect}.`);
+    throw refusedAt("/effect", `Must not promise more than the target, which is ${code.effect}.`);
   if (approval === "never" && needsApproval(code.approval))
-    throw invalid("/approval", "Must not be `never`: the deployed tool needs an approval of each call.");
+    throw refusedAt("/approval", "Must not be `never`: the deployed tool needs an approval of each call.");
   const [rule, ruleOfCode] = [ruleOf(approval), ruleOf(code.approval)];
   if (rule !== undefined && ruleOfCode !== undefined && JSON.stringify(rule) !== JSON.stringify(ruleOfCode))
-    throw invalid("/approval", "Must be absent: the deployed tool says who may answer.");
+    throw refusedAt("/approval", "Must be absent: the deployed tool says who may answer.");
   const issues =
     inputSchema === undefined
       ? []
@@ -174,7 +174,7 @@ export async function checkedTool(
         ? undefined
         : ofCode
       : completeRetry(retry, effect ?? code.effect, (path, message) => {
-          throw invalid(`/${path.join("/")}`, message);
+          throw refusedAt(`/${path.join("/")}`, message);
         });
   return {
     ...usual,
@@ -229,18 +229,18 @@ export function refuseUntrusted(
   const { provider, baseUrl } = profile;
   if (baseUrl !== undefined) {
     if (provider === "ai-sdk" || provider === "offline")
-      throw invalid(`${path}/baseUrl`, `The provider ${provider} takes no base URL.`);
+      throw refusedAt(`${path}/baseUrl`, `The provider ${provider} takes no base URL.`);
     if (!isPlainUrl(baseUrl))
-      throw invalid(`${path}/baseUrl`, "Must have no user, password, query and fragment.");
+      throw refusedAt(`${path}/baseUrl`, "Must have no user, password, query and fragment.");
   }
   if (!mayReceiveKey(profile)) {
     const { apiKeySecret: _, ...withDefaultKey } = profile;
     throw mayReceiveKey(withDefaultKey)
-      ? invalid(
+      ? refusedAt(
           `${path}/apiKeySecret`,
           "Must name an allowed key. The deployer lists it in DRAMATIS_MODEL_SECRETS, or in `models.allowedSecrets` of dramatis().",
         )
-      : invalid(
+      : refusedAt(
           `${path}/baseUrl`,
           "Must be at a trusted host. The deployer lists it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
         );
@@ -258,7 +258,7 @@ export async function checkedModelProfile(
     for (const reference of profile.fallbacks ?? []) {
       const target = parseReference(reference, library);
       if (target.library === library && target.id === id)
-        throw new DramatisError("INVALID_INPUT", "A model profile cannot be its own fallback.");
+        throw invalid("A model profile cannot be its own fallback.");
     }
     await resolveFallbacks(registry, { library, id, definition: profile });
   });
@@ -270,15 +270,15 @@ async function resolving<Found>(path: string, find: () => Promise<Found>): Promi
   try {
     return await find();
   } catch (error) {
-    throw isWrongReference(error) ? invalid(path, error.message) : error;
+    throw isWrongReference(error) ? refusedAt(path, error.message) : error;
   }
 }
 
-function invalid(path: string, message: string): DramatisError {
+function refusedAt(path: string, message: string): DramatisError {
   return refused([{ path, message }]);
 }
 
 function refused(issues: InputIssue[]): DramatisError {
   const errors = issues.slice(0, 20);
-  return new DramatisError("INVALID_INPUT", `The definition is not valid: ${issuesText(errors)}`, { errors });
+  return invalid(`The definition is not valid: ${issuesText(errors)}`, { errors });
 }

@@ -7,7 +7,7 @@ import type { Pin, ToolEffect } from "../../protocol/definition-parts.ts";
 import type { ActionDefinition, PinnedTask, PromptDefinition } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { DramatisError, type InputIssue, invalid, notFound } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { issueAt, issuesText, validate } from "../../shared/validation.ts";
@@ -104,7 +104,7 @@ const PART = { library: PARTS, id: "part", version: 0, hash: "" };
 
 function found<Part>(part: Part | undefined): Part {
   if (part !== undefined) return part;
-  throw new DramatisError("NOT_FOUND", "The file has no such part.");
+  throw notFound("The file has no such part.");
 }
 
 /**
@@ -154,5 +154,5 @@ export async function below<Value>(path: string, check: () => Value | Promise<Va
 function refuse(issues: readonly InputIssue[], path: string): void {
   if (issues.length === 0) return;
   const errors = issues.map((issue) => issueAt(`${path}${issue.path}`, issue.message));
-  throw new DramatisError("INVALID_INPUT", `${CHAIN} is not valid: ${issuesText(errors)}`, { errors });
+  throw invalid(`${CHAIN} is not valid: ${issuesText(errors)}`, { errors });
 }

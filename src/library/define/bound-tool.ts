@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { type Mapping, mappingIssues } from "../../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { issuesText, validate } from "../../shared/validation.ts";
@@ -122,11 +122,7 @@ function checkInput(
   isHere: boolean,
 ): void {
   if (!isHere && input === undefined)
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `${tool}: /input: Is required if \`target.${kind}\` is a reference.`,
-    );
+    throw invalid(`${tool}: /input: Is required if \`target.${kind}\` is a reference.`);
   const issues = inputMapping === undefined ? [] : mappingIssues(inputMapping, ["input"], "/inputMapping");
-  if (issues.length > 0)
-    throw new DramatisError("INVALID_INPUT", `${tool}: ${issuesText(issues)}`, { errors: issues });
+  if (issues.length > 0) throw invalid(`${tool}: ${issuesText(issues)}`, { errors: issues });
 }

@@ -8,7 +8,7 @@ import { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { HookTarget, Persona } from "../../protocol/definitions.ts";
 import type { InlineAction } from "../../protocol/task-definition.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { mcpReference } from "../definitions/mcp-reference.ts";
@@ -175,8 +175,7 @@ function checkReference(
   if (target.library !== library || known.some(({ id }) => id === target.id)) return;
   const ids = known.map(({ id }) => id);
   const fix = other?.known.some(({ id }) => id === target.id) ? ` ${other.fix}` : "";
-  throw new DramatisError(
-    "INVALID_INPUT",
+  throw invalid(
     `${origin}: library "${library}" has no ${kind} "${target.id}".${fix} It has: ${listIds(target.id, ids)}.`,
   );
 }
@@ -185,8 +184,7 @@ function refuseDuplicates(library: string, kind: string, definitions: readonly I
   const ids = definitions.map(({ id }) => id);
   const duplicate = ids.find((id, index) => ids.indexOf(id) < index);
   if (duplicate === undefined) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
+  throw invalid(
     `Library "${library}" has two definitions of the ${kind} "${duplicate}". Give one of them another id.`,
   );
 }

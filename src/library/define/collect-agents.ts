@@ -7,7 +7,7 @@
  * COLLECT-4  If there are agents in code, a library of the application with the id of their library is an error that says what to change.
  */
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import {
   type AgentInCode,
   isAgent,
@@ -47,10 +47,9 @@ export function collectAgents<Other extends { id: string }>({
 }: Application<Other>): { libraries: readonly Library[]; agents: (Declared | Other)[] } {
   const found = new Collection();
   for (const [index, agent] of given.entries()) {
-    if (agent === undefined) throw new DramatisError("INVALID_INPUT", `/agents/${index}: ${UNDEFINED}`);
+    if (agent === undefined) throw invalid(`/agents/${index}: ${UNDEFINED}`);
     if (isAgent(agent)) found.addAgent(agent, "`agents`");
-    else if ("instructions" in agent)
-      throw new DramatisError("INVALID_INPUT", `Agent "${agent.id}": Make it with defineAgent(…).`);
+    else if ("instructions" in agent) throw invalid(`Agent "${agent.id}": Make it with defineAgent(…).`);
   }
   for (const library of Array.isArray(libraries) ? libraries : []) found.addFrom(library);
   found.addFrom({ workflows });
@@ -58,8 +57,7 @@ export function collectAgents<Other extends { id: string }>({
   if (library === null)
     return { libraries, agents: given.filter((agent): agent is Other => !isAgent(agent)) };
   if (libraries.some(({ id }) => id === APP_LIBRARY))
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `The library "${APP_LIBRARY}" needs another id: agents made with defineAgent(…), and \`workflows\`, are in a library of this id.`,
     );
   const declared = ({ id, projectIds }: AgentInCode) => ({
@@ -94,8 +92,7 @@ class Unique<Definition extends { id: string }> {
     if (other === undefined) this.#byId.set(definition.id, { definition, place });
     if (other === undefined || other.definition === definition) return other === undefined;
     const places = other.place === place ? `both in ${place}` : `in ${other.place} and in ${place}`;
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `Two different ${this.what}s have the id "${definition.id}": ${places}. Rename one of them, or use the same object in both places.`,
     );
   }

@@ -9,7 +9,7 @@ import type { ModelProfile } from "../../model/profile.ts";
 import type { Persona } from "../../protocol/definitions.ts";
 import type { MemoryScope } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { validate } from "../../shared/validation.ts";
@@ -120,7 +120,7 @@ export function defineAgent(options: AgentOptions): AgentInCode {
   for (const [index, tool] of tools.entries()) {
     if (!(isTask(tool) || isWorkflow(tool)) || tool.definition.description !== undefined) continue;
     const message = `${what}: /tools/${index}: The ${tool.made} "${tool.id}" needs a \`description\`, because the model reads it.`;
-    throw new DramatisError("INVALID_INPUT", message);
+    throw invalid(message);
   }
   const profile = profileOf(id, model);
   const persona = definePersona(id, {

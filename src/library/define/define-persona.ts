@@ -1,6 +1,6 @@
 import type { HookName, HookTarget, Persona } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 import { HOOKS } from "../hooks/hook-forms.ts";
 import { settingsWithoutScope } from "../memory/scope.ts";
@@ -35,7 +35,7 @@ function checkScope(id: string, { memory }: Persona): void {
   const [setting] = settingsWithoutScope(memory);
   if (setting === undefined) return;
   const message = `\`memory.${setting}\` uses the agent's memory, so add \`scope\` beside it. "user" separates the memories of users. "agent" shares memories among all users. "conversation" keeps memories within their conversation.`;
-  throw new DramatisError("INVALID_INPUT", `Persona "${id}": /memory/scope: ${message}`, {
+  throw invalid(`Persona "${id}": /memory/scope: ${message}`, {
     errors: [{ path: "/memory/scope", message }],
   });
 }

@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import type { CodeActionDefinition, TaskDefinition, TaskRetry } from "../../protocol/task-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { dataSchemaOf } from "../definitions/json-schema-of.ts";
@@ -127,8 +127,7 @@ function checkedAttempts(id: string, given: unknown, effect: ToolEffect): TaskRe
   const retry = validate(taskRetrySchema, given, "/retry", `Task "${id}"`);
   if (retry.maxAttempts === 1) return undefined;
   if (effect === "once")
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `Task "${id}": /retry: A \`once\` task has one attempt, because a failed attempt may have taken effect. Declare \`effect: "idempotent"\` if it may run twice under one operation id, or remove \`retry\`.`,
     );
   return retry;
@@ -148,7 +147,7 @@ function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
   const other = ["execute", "effect"].find((name) => Object.hasOwn(others, name));
   if (other !== undefined) {
     const message = `${task} has both \`steps\` and \`${other}\`. Remove one.`;
-    throw new DramatisError("INVALID_INPUT", message);
+    throw invalid(message);
   }
   const { steps, embedded } = stepsData(written);
   const given = {
@@ -169,8 +168,7 @@ function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
     return own && effectOfAction(own.definition);
   };
   const errors = againIssues(definition.steps ?? [], known, definition.retry !== undefined);
-  if (errors.length > 0)
-    throw new DramatisError("INVALID_INPUT", `${task} is not valid: ${issuesText(errors)}`, { errors });
+  if (errors.length > 0) throw invalid(`${task} is not valid: ${issuesText(errors)}`, { errors });
   const effect = effectOfSteps(definition.steps ?? [], (action) => known(action) ?? "once");
   return { ...withId(checkedId("task", id), definition), made: "task", embedded, effect };
 }
@@ -207,7 +205,7 @@ function namedAction({ id, ...written }: NamedActionOptions): NamedAction {
   const normal = normalAction(action) as typeof action;
   const errors = actionIssues(normal, "");
   if (errors.length > 0)
-    throw new DramatisError("INVALID_INPUT", `Action "${id}" is not valid: ${issuesText(errors)}`, {
+    throw invalid(`Action "${id}" is not valid: ${issuesText(errors)}`, {
       errors,
     });
   return { ...withId(checkedId("action", id), normal), made: "action", embedded };

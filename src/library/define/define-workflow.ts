@@ -13,7 +13,7 @@ import type {
   WorkflowTransition,
 } from "../../protocol/workflow-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
@@ -203,14 +203,12 @@ export function defineWorkflow<
   const definition = validate(workflowSchema, given, "", what);
   const bytes = utf8Length(JSON.stringify(definition));
   if (bytes > MAX_DEFINITION_BYTES)
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `${what} has ${bytes} bytes as JSON. The maximum is ${MAX_DEFINITION_BYTES}. Move parts into sub-workflows.`,
     );
   const embedded = embeddedOf(nodes);
   const errors = checkWorkflow(definition, lookupIn(embedded));
-  if (errors.length > 0)
-    throw new DramatisError("INVALID_INPUT", `${what} is not valid: ${issuesText(errors)}`, { errors });
+  if (errors.length > 0) throw invalid(`${what} is not valid: ${issuesText(errors)}`, { errors });
   return { id, definition, made: "workflow", embedded };
 }
 
@@ -227,10 +225,7 @@ export function embeddedIn({ embedded }: Workflow): Embedded {
 function schemaOf(what: string, schema: z.ZodType | undefined) {
   if (schema === undefined) return undefined;
   if (isZodSchema(schema)) return dataSchemaOf(what, schema);
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `${what} must be a schema of zod 4. Wrap the fields in z.object({…}).`,
-  );
+  throw invalid(`${what} must be a schema of zod 4. Wrap the fields in z.object({…}).`);
 }
 
 /** Returns a node with references in place of tasks and workflows in code. */
@@ -262,8 +257,7 @@ function checkPlaces({ ref, task, workflow, agent }: NodeInCode): void {
     const made = madeAs(value);
     if (made === undefined || made === member) continue;
     const fix = made === "action" ? "A node runs tasks. Put the action into a task." : `Write \`${made}\`.`;
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `Node "${ref}" has ${made.startsWith("a") ? "an" : "a"} ${made} as its \`${member}\`. ${fix}`,
     );
   }

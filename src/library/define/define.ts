@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { AgentTarget } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { modelProfileSchema } from "../personas/persona-schema.ts";
 import {
@@ -142,13 +142,13 @@ export function defineTool<Input extends z.ZodType>(
   }
   if (target !== "target" || "execute" in options) {
     const message = `${tool} has \`${target}\`, but a tool in code has either \`execute\` or \`target\`. Remove one, or post the tool by API.`;
-    throw new DramatisError("INVALID_INPUT", message);
+    throw invalid(message);
   }
   if (isBound(options, "task")) return taskTool(options, tool);
   if (isBound(options, "workflow")) return workflowTool(options, tool);
   if (!isBound(options, "agent")) {
     const message = `${tool}: /target: Must be {agent}, {task} or {workflow}. \`agent\` is the id of an agent, \`task\` a task, \`workflow\` a workflow.`;
-    throw new DramatisError("INVALID_INPUT", message);
+    throw invalid(message);
   }
   const { agent } = options.target;
   const byId = { ...options.target, agent: isAgent(agent) ? agent.id : agent };

@@ -1,6 +1,6 @@
 /** Converts zod schemas to JSON Schemas. */
 import { z } from "zod";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 
 /** Reports whether a value is a schema of zod 4. */
@@ -45,8 +45,7 @@ function schemaOf(what: string, schema: z.ZodType, io: "input" | "output", isPar
     });
     return JSON.parse(JSON.stringify(rest));
   } catch (error) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `${what} cannot be written as JSON Schema: ${error instanceof Error ? error.message : error}. ` +
         "Use types that JSON has, and convert them with .transform() in a tool or an action of code.",
       { cause: error },

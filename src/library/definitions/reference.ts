@@ -6,7 +6,7 @@
 
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 
@@ -45,17 +45,13 @@ export const referenceSchema = z.union(
 export function parseReference(reference: DefinitionReference, home?: string): LibraryReference {
   const read = typeof reference === "string" ? readText(reference) : reference;
   if (read === undefined) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `${JSON.stringify(reference)} is not a reference. Write "library/id" or "library/id@version".`,
     );
   }
   const library = read.library ?? home;
   if (library === undefined) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `The reference "${read.id}" names no library. Write "library/${read.id}".`,
-    );
+    throw invalid(`The reference "${read.id}" names no library. Write "library/${read.id}".`);
   }
   return { library, id: read.id, ...defined({ version: read.version }) };
 }

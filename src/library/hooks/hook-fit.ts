@@ -7,7 +7,7 @@
  *            consolidation maps `operations`, a list.
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { mismatch, refusedMembers } from "../definitions/schema-paths.ts";
 import { type HookUse, hookInputSchema } from "./hook-inputs.ts";
@@ -35,7 +35,7 @@ export function checkHookTask(
 ): void {
   const problem = inputProblem(name, inputSchema);
   if (problem === null) return;
-  throw new DramatisError("INVALID_INPUT", `The task "${task}" cannot be \`${name}\`: ${problem}`);
+  throw invalid(`The task "${task}" cannot be \`${name}\`: ${problem}`);
 }
 
 /**
@@ -45,7 +45,7 @@ export function checkHookTask(
 export function checkHookFit(name: HookUse, workflow: string, definition: Schemas): void {
   const problem = inputProblem(name, definition.inputSchema) ?? outputProblem(name, definition);
   if (problem === null) return;
-  throw new DramatisError("INVALID_INPUT", `The workflow "${workflow}" cannot be \`${name}\`: ${problem}`);
+  throw invalid(`The workflow "${workflow}" cannot be \`${name}\`: ${problem}`);
 }
 
 function inputProblem(name: HookUse, inputSchema: JsonObject): string | null {

@@ -19,7 +19,7 @@ import { needOver, needsApproval } from "../../protocol/approval.ts";
 import type { ApprovalNeed } from "../../protocol/approval-schema.ts";
 import type { Persona, ToolDefinition } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { foldedId } from "../../shared/known-ids.ts";
 import { builtIn } from "../built-in/built-in.ts";
@@ -86,17 +86,17 @@ export class DeployedCode implements ToolCodes {
   constructor(libraries: readonly Library[]) {
     const given: unknown = libraries;
     if (!Array.isArray(given)) {
-      throw new DramatisError("INVALID_INPUT", "`libraries` must be an array. Write `libraries: [library]`.");
+      throw invalid("`libraries` must be an array. Write `libraries: [library]`.");
     }
     for (const [index, library] of libraries.entries()) {
       checkMade(library, index);
       const { id } = library;
       if (id === builtIn.id) {
         const message = `The library "${id}" is the platform's own. Rename \`libraries[${index}]\`.`;
-        throw new DramatisError("INVALID_INPUT", message);
+        throw invalid(message);
       }
       if (this.#libraries.has(id)) {
-        throw new DramatisError("INVALID_INPUT", `Two libraries have the id "${id}". Rename one of them.`);
+        throw invalid(`Two libraries have the id "${id}". Rename one of them.`);
       }
       this.#libraries.set(id, contentsOf(library));
     }
@@ -256,5 +256,5 @@ function checkMade(library: unknown, index: number): void {
     "library" in members
       ? "Its member `library` is the library: write that member, as in `libraries: [team.library]`."
       : "Make it with defineLibrary(…).";
-  throw new DramatisError("INVALID_INPUT", `\`libraries[${index}]\` is not a library. ${fix}`);
+  throw invalid(`\`libraries[${index}]\` is not a library. ${fix}`);
 }

@@ -6,7 +6,7 @@
 import { needsApproval } from "../../protocol/approval.ts";
 import type { HookTarget, PinnedHook } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, invalid, notFound } from "../../shared/errors.ts";
 import { formatReference, type LibraryReference, parseReference } from "../definitions/reference.ts";
 import { checkHookFit, checkHookTask } from "../hooks/hook-fit.ts";
 import { hookReference, OTHER_HOOK } from "../hooks/hook-forms.ts";
@@ -40,7 +40,7 @@ export async function findHook(registry: Registry, { name, target, home }: Named
     if (!isMissing(error)) throw error;
     const other = kind === "task" ? "workflow" : "task";
     if (!(await exists(registry, other, named))) throw error;
-    throw new DramatisError("NOT_FOUND", `${error.message} ${OTHER_HOOK[other]}`, error.options);
+    throw notFound(`${error.message} ${OTHER_HOOK[other]}`, error.options);
   }
 }
 
@@ -49,7 +49,7 @@ async function overTask(registry: Registry, name: HookUse, reference: LibraryRef
   const { effect, timeoutMs, approval } = definition;
   if (needsApproval(approval)) {
     const message = `"${library}/${id}" needs a person's approval of each call, so it cannot be a hook.`;
-    throw new DramatisError("INVALID_INPUT", message);
+    throw invalid(message);
   }
   checkHookTask(name, `${library}/${id}`, definition);
   return { library, id, effect, timeoutMs, ...defined({ task }) };

@@ -1,6 +1,6 @@
 /** The interface between the registry and the tools of MCP servers. */
 import type { PinnedTool } from "../../protocol/definitions.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { notFound } from "../../shared/errors.ts";
 import type { McpReference } from "../definitions/mcp-reference.ts";
 
 /** The tools that a reference names. */
@@ -25,5 +25,5 @@ export const NO_MCP: McpSource = {
 };
 
 function refuse({ server }: McpReference): never {
-  throw new DramatisError("NOT_FOUND", `There is no MCP server "${server}". Add it to \`mcpServers\`.`);
+  throw notFound(`There is no MCP server "${server}". Add it to \`mcpServers\`.`);
 }

@@ -4,7 +4,7 @@
  * REG-7  The error for an unknown id lists at most 20 existing ids, the most similar first. A registry queries the
  *        database for ids once, for the first such error. The query reads no definitions.
  */
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, notFound } from "../../shared/errors.ts";
 import { listIds, MAX_LISTED_IDS } from "../../shared/known-ids.ts";
 import { type DefinitionKind, kindName } from "../definitions/definition.ts";
 import { formatReference, type LibraryReference } from "../definitions/reference.ts";
@@ -50,9 +50,4 @@ export class MissingDefinitions {
   #knownLibraries(wanted: string): string {
     return `Deployed libraries: ${listIds(wanted, this.code.libraryIds)}.`;
   }
-}
-
-/** Returns the error `NOT_FOUND`. */
-export function notFound(message: string): DramatisError {
-  return new DramatisError("NOT_FOUND", message);
 }

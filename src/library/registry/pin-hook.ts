@@ -5,7 +5,7 @@
  */
 import type { PinnedHook } from "../../protocol/definitions.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { formatReference } from "../definitions/reference.ts";
 import { questionOf } from "../tasks/pin.ts";
 import { findHook, type NamedHook } from "./hook.ts";
@@ -28,8 +28,7 @@ export async function pinHook(registry: Registry, hook: NamedHook, options: PinO
 export function refuseQuestions({ library, id, tasks, workflows }: PinnedWorkflow): void {
   const asking = Object.values(tasks).find(({ task }) => questionOf(task) !== undefined);
   if (asking !== undefined)
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `The workflow "${library}/${id}" asks a person in its task "${asking.library}/${asking.id}", and a turn does not wait for one. Name another workflow.`,
     );
   for (const inner of Object.values(workflows)) refuseQuestions(inner);

@@ -17,7 +17,7 @@ import { needsApproval } from "../../protocol/approval.ts";
 import type { PinnedNodeTask, PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, invalid } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { placed } from "../definitions/placed.ts";
@@ -76,8 +76,7 @@ export async function pinTool(
   const task = taskTarget(target)?.task ?? { library, id };
   const runs = flow === undefined ? { task: named(task, library) } : { workflow: named(flow, library) };
   if (needsApproval(tool.approval) || agentTarget(target) !== undefined)
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `The tool "${library}/${id}" needs an approval, or an agent answers it. Call it in a conversation.`,
     );
   const node = {
@@ -123,7 +122,7 @@ async function pinTasks(
       }),
     );
     const bytes = [...tasks.values()].reduce((sum, task) => sum + task.bytes, 0);
-    if (bytes > MAX_PINNED_WORKFLOW_BYTES) throw tooLarge(root, bytes);
+    if (bytes > MAX_PINNED_WORKFLOW_BYTES) throw tooLargeWorkflow(root, bytes);
   }
   return tasks;
 }
@@ -136,8 +135,7 @@ async function pinNodeTask(
   const { library, id, definition, task } = await registry.nodeTask(reference);
   const { effect, timeoutMs, retry, approval } = definition;
   if (needsApproval(approval))
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `"${library}/${id}" needs a person's approval of each call, which a run cannot get. Name another task, or remove \`approval\` from the deployed tool.`,
     );
   const steps = task && withModels(task, defaultProfile, complete);
@@ -185,7 +183,7 @@ class Assembly {
       (sum, part) => sum + part.bytes - 1,
       sizeOf(placeholders),
     );
-    if (bytes > MAX_PINNED_WORKFLOW_BYTES) throw tooLarge(found, bytes);
+    if (bytes > MAX_PINNED_WORKFLOW_BYTES) throw tooLargeWorkflow(found, bytes);
     const value = {
       ...own,
       tasks: byRef(tasks, (task) => task.value),
@@ -210,9 +208,8 @@ function sizeOf(value: object): number {
   return utf8Length(JSON.stringify(value));
 }
 
-function tooLarge({ library, id }: Found, bytes: number): DramatisError {
-  return new DramatisError(
-    "INVALID_INPUT",
+function tooLargeWorkflow({ library, id }: Found, bytes: number): DramatisError {
+  return invalid(
     `Workflow "${library}/${id}": Has ${bytes} bytes or more as JSON with the tasks and workflows that its nodes run, each once for each node. The maximum is ${MAX_PINNED_WORKFLOW_BYTES}. Let fewer nodes run large tasks and workflows, or shorten their prompts and schemas.`,
   );
 }

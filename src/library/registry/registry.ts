@@ -28,7 +28,7 @@ import type { Persona, Pin, PinnedTool, ToolDefinition, WorkflowTarget } from ".
 import type { ActionDefinition, PinnedTask, TaskDefinition } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, DramatisError, forbidden, invalid, notFound, unavailable } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../../shared/page.ts";
@@ -54,7 +54,7 @@ import type {
 import type { DeployedCode, DeployedFunction } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
 import { type McpSource, NO_MCP } from "./mcp-source.ts";
-import { MissingDefinitions, notFound } from "./missing-definitions.ts";
+import { MissingDefinitions } from "./missing-definitions.ts";
 
 /** A definition that was found, and its exact origin. */
 export type Resolved<Definition> = Pin & { library: string; definition: Definition };
@@ -210,7 +210,7 @@ export class Registry {
           code: { library, id: code.id, definition: code.definition, ...defined({ outputSchema }) },
         };
       const message = `"${formatReference(reference)}" must not name a version: the deployed code runs.`;
-      throw new DramatisError("INVALID_INPUT", message);
+      throw invalid(message);
     }
     if (this.#code.has(library) && !this.#code.ids("task", library).includes(id)) return undefined;
     const task = await this.#resolve("task", reference).catch((error: unknown) => {
@@ -323,8 +323,7 @@ export class Registry {
     const store = this.#storeFor(principal, library);
     const deployed = this.#code.similarTo(library);
     if (deployed !== undefined && (await store.library(library)) === null) {
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `The deployed library "${deployed}" has almost the same id as "${library}". Choose a different one.`,
       );
     }
@@ -376,19 +375,15 @@ export class Registry {
 
   #storeFor(principal: Principal, library: string): DefinitionStore {
     if (!mayAuthor(principal)) {
-      throw new DramatisError("FORBIDDEN", "Only authors and administrators may add to libraries.");
+      throw forbidden("Only authors and administrators may add to libraries.");
     }
     if (this.#code.has(library)) {
-      throw new DramatisError(
-        "CONFLICT",
+      throw conflict(
         `The library "${library}" is part of the deployed code. Deploy a change of it, or choose another id.`,
       );
     }
     if (this.#authored !== null) return this.#authored;
-    throw new DramatisError(
-      "UNAVAILABLE",
-      "Libraries by API need the D1 binding `DB`. Add it to the Worker's configuration.",
-    );
+    throw unavailable("Libraries by API need the D1 binding `DB`. Add it to the Worker's configuration.");
   }
 
   #source(library: string): DefinitionSource {

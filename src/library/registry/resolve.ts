@@ -19,7 +19,7 @@ import type {
 } from "../../protocol/definitions.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { utf8Length } from "../../shared/utf8.ts";
@@ -171,8 +171,7 @@ export function checkSize({ tools, contextAssembly, memoryExtraction }: VersionC
   if (parts.length === 0) return;
   const bytes = utf8Length(JSON.stringify(parts));
   if (bytes <= MAX_PINNED_BYTES) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
+  throw invalid(
     `The tasks of the persona's tools and hooks, and the workflows of its hooks, have ${bytes} bytes as JSON together, with all that they refer to. The maximum is ${MAX_PINNED_BYTES}.`,
   );
 }
@@ -192,8 +191,7 @@ export async function resolveFallbacks(
       const target = parseReference(reference, library);
       if (seen.has(nameOf(target))) continue;
       if (fallbacks.length === MAX_FALLBACKS) {
-        throw new DramatisError(
-          "INVALID_INPUT",
+        throw invalid(
           `The model profile "${profile.id}" has more than ${MAX_FALLBACKS} fallbacks, including nested fallbacks. Name fewer.`,
         );
       }
@@ -247,8 +245,7 @@ export function refuseEqualNames(tools: readonly (Pin & { definition: ToolDefini
   for (const { definition, ...pin } of tools) {
     const other = byName.get(definition.name);
     if (other !== undefined) {
-      throw new DramatisError(
-        "INVALID_INPUT",
+      throw invalid(
         `The tools "${other}" and "${nameOf(pin)}" have the same name "${definition.name}". ${pin.library === builtIn.id ? "The second is a tool for memory or skills: rename the first, or set `memory.memoryTools` to false, or remove `skills`." : "Give the persona only one of them."}`,
       );
     }

@@ -10,7 +10,7 @@
 import { LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
 import type { Skill } from "../../protocol/definitions.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { shorten } from "../../shared/text.ts";
@@ -85,8 +85,7 @@ export function parseSkillFile(content: string): SkillFile {
   const lines = content.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n");
   const match = FRONTMATTER.exec(lines);
   if (match === null)
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `${SKILL_FILE} must begin with a line "---", then \`name\` and \`description\` in YAML, and another line "---".`,
     );
   const fields = validate(frontmatterSchema, readYaml(match.groups?.yaml ?? ""), "", SKILL_FILE);
@@ -110,8 +109,7 @@ function readYaml(yaml: string): unknown {
 }
 
 function invalidYaml(problem: string): DramatisError {
-  return new DramatisError(
-    "INVALID_INPUT",
+  return invalid(
     `The YAML of ${SKILL_FILE} is not valid. ${problem}. Put a text with ": " or " #" in quotation marks.`,
   );
 }

@@ -20,7 +20,7 @@ import type {
   TaskDefinition,
 } from "../../protocol/task-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { type DramatisError, type InputIssue, invalid } from "../../shared/errors.ts";
 import { issuesText } from "../../shared/validation.ts";
 import { isWrongReference } from "../definitions/placed.ts";
 import { type LibraryReference, parseReference } from "../definitions/reference.ts";
@@ -87,8 +87,7 @@ export async function pinTask(
     if (issues.length === 0) keep(contents);
     errors.push(...issues);
   }
-  if (errors.length > 0)
-    throw new DramatisError("INVALID_INPUT", `The task is not valid: ${issuesText(errors)}`, { errors });
+  if (errors.length > 0) throw invalid(`The task is not valid: ${issuesText(errors)}`, { errors });
   const pinned = steps.flatMap((one) => {
     const { action } = actions.get(one) ?? {};
     return action === undefined ? [] : [{ ...one, action }];
@@ -179,10 +178,7 @@ export function refuseQuestion(
 ): void {
   if (runnable === undefined || questionOf(runnable.task) === undefined) return;
   const { library, id } = runnable;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `The task "${library}/${id}" asks a person. Only a node of a workflow runs such a task.`,
-  );
+  throw invalid(`The task "${library}/${id}" asks a person. Only a node of a workflow runs such a task.`);
 }
 
 /** Returns the hosts that a pinned task reaches; `undefined` if it runs code, because code may reach any host. */

@@ -13,7 +13,7 @@ import type {
   StepDefinition,
   StepSettings,
 } from "../../protocol/task-definition.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { dataSchemaOf, isZodSchema } from "../definitions/json-schema-of.ts";
@@ -98,8 +98,7 @@ export function stepsData(steps: readonly Step[]): { steps: StepDefinition[]; em
     }
     const made = madeAs(action);
     if (made !== undefined)
-      throw new DramatisError(
-        "INVALID_INPUT",
+      throw invalid(
         `Step "${one.ref}" has a ${made} as its \`action\`. A step runs an action: make one with defineAction(…).`,
       );
     if (!isJsonObject(action)) return one as StepDefinition;

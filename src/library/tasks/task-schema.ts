@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { RetryPolicy } from "../../protocol/definition-parts.ts";
 import type { TaskDefinition, TaskRetry } from "../../protocol/task-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { issuesText } from "../../shared/validation.ts";
 import {
   DEFAULT_TOOL_BACKOFF_MS,
@@ -73,8 +73,7 @@ export function completeTask({
     ]),
     ...readIssues({ inputSchema, outputSchema, steps: steps ?? [] }),
   ].slice(0, MAX_ISSUES);
-  if (errors.length > 0)
-    throw new DramatisError("INVALID_INPUT", `The task is not valid: ${issuesText(errors)}`, { errors });
+  if (errors.length > 0) throw invalid(`The task is not valid: ${issuesText(errors)}`, { errors });
   const again = retry === undefined || retry.maxAttempts === 1 ? undefined : retry;
   return { inputSchema, timeoutMs, ...defined({ description, outputSchema, retry: again, steps, effect }) };
 }

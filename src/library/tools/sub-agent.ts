@@ -10,7 +10,7 @@
  */
 import type { ToolDefinition, VersionChain } from "../../protocol/definitions.ts";
 import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../../protocol/sub-agent.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import { workflowTarget } from "./workflow-tool.ts";
 
 /** Combines the bounds `outer` of a conversation with the template of its call; `undefined` if both are absent (SPAWN-3). */
@@ -43,8 +43,7 @@ export function boundedChain(
   const names = new Set(chain.tools.map(({ definition }) => definition.name));
   const unknown = tools.find((tool) => !names.has(tool));
   if (!inherited && unknown !== undefined)
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `The template "${template}" allows the tool "${unknown}", which the agent "${agentId}" does not have. Give the agent that tool, or remove it from the template.`,
     );
   const { contextAssembly: _context, memoryExtraction: _memory, ...others } = chain;

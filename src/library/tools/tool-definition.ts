@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { ApprovalNeed } from "../../protocol/approval-schema.ts";
 import type { AgentTarget, ToolDefinition, ToolEffect, ToolTarget } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { utf8Length } from "../../shared/utf8.ts";
@@ -88,7 +88,7 @@ export function definedTool(
     hosts,
   } = options;
   const refuse = (path: string[], message: string) => {
-    throw new DramatisError("INVALID_INPUT", `${tool}: ${jsonPointer(path)}: ${message}`);
+    throw invalid(`${tool}: ${jsonPointer(path)}: ${message}`);
   };
   const timeoutMs = readTimeout(options, refuse);
   const attempts = validate(retrySchema, withoutTimeout(options.retry) ?? {}, "/retry", tool);
@@ -122,8 +122,7 @@ export function definedTool(
 export function withId<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
   const bytes = utf8Length(JSON.stringify(definition));
   if (bytes > MAX_DEFINITION_BYTES) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `The definition of "${id}" has ${bytes} bytes as JSON. The maximum is ${MAX_DEFINITION_BYTES}.`,
     );
   }

@@ -10,7 +10,7 @@
  *         not deployed are unknown. The walk skips them.
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, invalid } from "../../shared/errors.ts";
 import { placed } from "../definitions/placed.ts";
 import {
   type DefinitionKey,
@@ -73,7 +73,7 @@ export class Nesting<Found extends Source = Source> {
   count({ kind, reference, place }: Part): void {
     this.#parts.add(`${kind} ${formatReference(reference)}`);
     if (this.isFull)
-      throw invalid(
+      throw invalidPlace(
         place,
         `A workflow may name ${MAX_PARTS} tasks and workflows, including its sub-workflows. Move parts into tasks of several steps.`,
       );
@@ -103,7 +103,7 @@ export class Nesting<Found extends Source = Source> {
     const name = nameOf(reference);
     if (above.includes(name)) {
       const loop = [...above.slice(above.indexOf(name)), name].join(" > ");
-      throw invalid(place, `A workflow contains itself: ${loop}. Remove one of these nodes.`);
+      throw invalidPlace(place, `A workflow contains itself: ${loop}. Remove one of these nodes.`);
     }
     refuseDepth(place, [...above, name]);
     const key = formatReference(reference);
@@ -160,7 +160,7 @@ export async function readAll<Found extends Source, Result>(
 
 function refuseDepth(place: string | undefined, path: readonly string[]): void {
   if (path.length > MAX_LEVELS)
-    throw invalid(
+    throw invalidPlace(
       place,
       `Workflows may nest ${MAX_LEVELS} levels deep: ${path.join(" > ")}. Let a workflow further up run the lower workflows.`,
     );
@@ -170,6 +170,6 @@ function nameOf({ library, id }: DefinitionKey): string {
   return formatReference({ library, id });
 }
 
-function invalid(place: string | undefined, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", place === undefined ? message : `${place}: ${message}`);
+function invalidPlace(place: string | undefined, message: string): DramatisError {
+  return invalid(place === undefined ? message : `${place}: ${message}`);
 }

@@ -5,7 +5,7 @@
  *             of the wrong members.
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
-import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { DramatisError, type InputIssue, invalid } from "../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 import { withDefaults } from "../../shared/json-schema/defaults.ts";
 import { misfits } from "../../shared/json-schema/violations.ts";
@@ -43,7 +43,7 @@ function filledIn(schema: JsonObject, value: JsonObject, base: string): Json {
 }
 
 function refused(errors: InputIssue[]): DramatisError {
-  return new DramatisError("INVALID_INPUT", `The input of the run is not valid: ${issuesText(errors)}`, {
+  return invalid(`The input of the run is not valid: ${issuesText(errors)}`, {
     errors,
   });
 }

@@ -11,7 +11,7 @@
  * BACKUP-17  An import accepts every line that an export writes. Long lists of sources, parts and log entries continue in bounded `more`
  *            lines. If a memory changes between its own lines, the export aborts.
  */
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, type DramatisError, invalid } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { checkErasedFirst, checkMemory, checkMore, checkTombstone } from "./backup-order.ts";
@@ -81,7 +81,7 @@ async function* linesOf(
 }
 
 function changedMeanwhile(): DramatisError {
-  return new DramatisError("CONFLICT", "The memory changed during its export. Export the agent again.", {
+  return conflict("The memory changed during its export. Export the agent again.", {
     retriable: true,
   });
 }
@@ -130,8 +130,7 @@ export async function prepareLine(
   if (!("salt" in line)) return undefined;
   const salt = validate(saltSchema, line.salt, "", "The salt");
   const { salt: known = salt } = corpus.hash;
-  if (known !== salt)
-    throw new DramatisError("INVALID_INPUT", "The salt must occur once, before the memories.");
+  if (known !== salt) throw invalid("The salt must occur once, before the memories.");
   corpus.hash.adopt(salt);
   return () => checkErasedFirst(corpus);
 }

@@ -12,7 +12,7 @@ import type { MemoryFilter, MemoryReader, MemoryWriter } from "../../protocol/me
 import type { MemoryChange, MemoryInput, MemoryQuery } from "../../protocol/memory-requests.ts";
 import type { Memory, MemorySearchResult, MemoryWhy } from "../../protocol/memory-schemas.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { notFound } from "../../shared/errors.ts";
 import { type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { ContentHash } from "./content-hash.ts";
@@ -205,7 +205,7 @@ export class Corpus {
     const visible = this.visibleTo(reader);
     const memory = this.findById(id);
     if (memory !== undefined && sees(visible, memory) && (hidden || !memory.hidden)) return memory;
-    throw new DramatisError("NOT_FOUND", `There is no memory "${String(id).slice(0, 40)}".`);
+    throw notFound(`There is no memory "${String(id).slice(0, 40)}".`);
   }
 
   findById(id: string): StoredMemory | undefined {

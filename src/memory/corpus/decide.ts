@@ -10,7 +10,7 @@
  *             these. A trusted new text removes the taint only if it also replaces those members, or if the memory has none of them.
  */
 import type { MemoryAuthor, MemoryLogEntry, MemorySource } from "../../protocol/memory-schemas.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, type DramatisError } from "../../shared/errors.ts";
 import { canonicalJson } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 import { invalidAt } from "../../shared/validation.ts";
@@ -253,8 +253,5 @@ export function originOfText(log: Iterable<MemoryLogEntry>): MemoryLogEntry | un
 
 /** The error for a change that is based on another version. */
 export function staleVersion({ version }: StoredMemory, expected: number): DramatisError {
-  return new DramatisError(
-    "CONFLICT",
-    `The memory has version ${version}, not ${expected}. Read it again and repeat the change.`,
-  );
+  return conflict(`The memory has version ${version}, not ${expected}. Read it again and repeat the change.`);
 }

@@ -6,7 +6,7 @@
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemorySource } from "../../protocol/memory-schemas.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, type DramatisError } from "../../shared/errors.ts";
 import type { ErasedSources } from "./schemas.ts";
 
 /** `turn_id` is empty for a whole conversation. `entries` is `NULL` for a whole turn. */
@@ -91,10 +91,7 @@ export function overlaps(entries: readonly number[] | null, erased: readonly num
 
 /** The error for a write that comes from an erased conversation, turn or entry. */
 export function erasedSource(): DramatisError {
-  return new DramatisError(
-    "CONFLICT",
-    "The source of this memory was erased. Use a source that still exists.",
-  );
+  return conflict("The source of this memory was erased. Use a source that still exists.");
 }
 
 function entriesOf(entries: string): number[] {

@@ -14,7 +14,7 @@
 import type { MemoryReader, OfferedMemory } from "../../protocol/memory.ts";
 import type { MemoryOutcome, MemorySource } from "../../protocol/memory-schemas.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, DramatisError, invalid, notFound } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import type { Corpus } from "./corpus.ts";
@@ -188,8 +188,7 @@ export class Extractions {
     const { userId = null, conversationId = null } = body.subject;
     const { rights } = this.corpus;
     const memory = rights.withKey(reader, key, textSubject(reader, { userId, conversationId }));
-    if (memory === undefined)
-      throw new DramatisError("NOT_FOUND", `This conversation can change no memory with the key "${key}".`);
+    if (memory === undefined) throw notFound(`This conversation can change no memory with the key "${key}".`);
     return memory;
   }
 
@@ -212,7 +211,7 @@ export class Extractions {
     const version = offered.get(id);
     const memory = version === undefined ? undefined : this.corpus.findById(id);
     if (version === undefined || memory === undefined || memory.hidden)
-      throw new DramatisError("NOT_FOUND", "The extraction was not offered this memory.");
+      throw notFound("The extraction was not offered this memory.");
     if (memory.version !== version) throw staleVersion(memory, version);
     return memory;
   }
@@ -247,12 +246,11 @@ interface Context {
 }
 
 function erasedText(): DramatisError {
-  return new DramatisError("CONFLICT", "This text was erased. An extraction cannot restore it.");
+  return conflict("This text was erased. An extraction cannot restore it.");
 }
 
 function newerPart(): DramatisError {
-  return new DramatisError(
-    "INVALID_INPUT",
+  return invalid(
     "The memory with this key is older than a memory in `derivedFrom`. Write the text without the key.",
   );
 }

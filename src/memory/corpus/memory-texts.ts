@@ -1,6 +1,6 @@
 /** The whole texts of memories: in their rows, in a table of texts that wait for their object, or in the object store. */
 import type { ObjectStore } from "../../ports/object-store.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, unavailable } from "../../shared/errors.ts";
 import type { MemoryStore } from "./memory-store.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
@@ -44,7 +44,7 @@ export class MemoryTexts {
 }
 
 function textUnavailable(cause?: unknown): DramatisError {
-  return new DramatisError("UNAVAILABLE", "The text of this memory cannot be read right now. Try again.", {
+  return unavailable("The text of this memory cannot be read right now. Try again.", {
     retriable: true,
     cause,
   });

@@ -17,7 +17,7 @@ import {
   searchFields,
   zonedTime,
 } from "../../protocol/memory-requests.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, tooLarge } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import { pageOptionsSchema } from "../../shared/page.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
@@ -140,13 +140,16 @@ export function checkSizes(
   at = "",
 ): void {
   if (content !== undefined && !fitsUtf8(content, MAX_CONTENT_BYTES)) {
-    throw tooLarge(`${at}/content`, `A memory's text may have up to ${MAX_CONTENT_BYTES / 1024} KiB.`);
+    throw tooLargeAt(`${at}/content`, `A memory's text may have up to ${MAX_CONTENT_BYTES / 1024} KiB.`);
   }
   if (metadata !== undefined && !fitsUtf8(JSON.stringify(metadata), MAX_METADATA_BYTES)) {
-    throw tooLarge(`${at}/metadata`, `A memory's metadata may have up to ${MAX_METADATA_BYTES / 1024} KiB.`);
+    throw tooLargeAt(
+      `${at}/metadata`,
+      `A memory's metadata may have up to ${MAX_METADATA_BYTES / 1024} KiB.`,
+    );
   }
 }
 
-function tooLarge(path: string, message: string): DramatisError {
-  return new DramatisError("TOO_LARGE", message, { errors: [{ path, message }] });
+function tooLargeAt(path: string, message: string): DramatisError {
+  return tooLarge(message, { errors: [{ path, message }] });
 }

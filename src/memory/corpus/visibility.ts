@@ -15,7 +15,7 @@
  */
 import type { MemoryReader, MemoryScope } from "../../protocol/memory.ts";
 import type { MemoryLogEntry, MemoryScore } from "../../protocol/memory-schemas.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, forbidden, notFound } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import type { CheckedChange } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
@@ -29,22 +29,21 @@ export type Visible =
 export function visibleTo(reader: MemoryReader, tenant: string): Visible {
   if (!("principal" in reader)) return reader.scope === "agent" ? "all" : reader;
   const { principal } = reader;
-  if (principal.tenant !== tenant) throw new DramatisError("NOT_FOUND", "Agent not found.");
+  if (principal.tenant !== tenant) throw notFound("Agent not found.");
   return mayChangeAll(principal) ? "all" : { owner: principal.subject };
 }
 
 /** Throws `FORBIDDEN` if the reader may not write new memories. */
 export function checkMayWrite(reader: MemoryReader): void {
   if (isMember(reader)) {
-    throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may write memories.");
+    throw forbidden("Only authors, operators and administrators may write memories.");
   }
 }
 
 /** Throws `FORBIDDEN` if a member moves a memory within a session, because the place affects which words find the memory. */
 export function checkChange(reader: MemoryReader, { session, sequence }: CheckedChange): void {
   if (!isMember(reader) || (session === undefined && sequence === undefined)) return;
-  throw new DramatisError(
-    "FORBIDDEN",
+  throw forbidden(
     "Only authors, operators and administrators may change `session` and `sequence` of a memory.",
   );
 }
@@ -94,8 +93,7 @@ function isOfAgent(log: Iterable<MemoryLogEntry>): boolean {
 
 /** The error if a reader may see a memory but not change it. */
 export function readOnly(id: string): DramatisError {
-  return new DramatisError(
-    "FORBIDDEN",
+  return forbidden(
     `The memory "${id}" is shared by all conversations of the agent. It is read-only for a conversation.`,
   );
 }

@@ -9,7 +9,7 @@
 import { type EmbeddingGateway, MAX_TEXTS_OF_REQUEST } from "../../model/embedding.ts";
 import type { ModelError } from "../../model/error.ts";
 import type { ModelProfile } from "../../model/profile.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { cut } from "../../shared/text.ts";
 import type { Embedder } from "./embedder.ts";
@@ -39,8 +39,7 @@ export class ModelEmbedder implements Embedder {
   ) {
     const { profile, dimensions } = model;
     if (!Number.isInteger(dimensions) || dimensions < 1 || dimensions > MAX_DIMENSIONS)
-      throw new DramatisError(
-        "INVALID_INPUT",
+      throw invalid(
         `The memory embedder has ${dimensions} dimensions. Give 1 to ${MAX_DIMENSIONS}. Many models accept fewer with \`parameters: { dimensions }\` of the profile.`,
       );
     const { provider, modelId, baseUrl = "" } = profile;

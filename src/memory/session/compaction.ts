@@ -12,7 +12,7 @@
 import type { ContextMessage } from "../../model/messages.ts";
 import { isBlank } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, tooLarge } from "../../shared/errors.ts";
 import type { EventWindow } from "./event-store.ts";
 import { eventToMessage } from "./events.ts";
 import { type Measure, measuring } from "./measure.ts";
@@ -196,7 +196,7 @@ async function summarised(
     const tokens = countTokens(summary);
     if (tokens > 2 * targetTokens) {
       const message = `The summary has ${tokens} tokens, more than twice the target of ${targetTokens}.`;
-      throw new DramatisError("TOO_LARGE", message);
+      throw tooLarge(message);
     }
   }
   signal?.throwIfAborted();

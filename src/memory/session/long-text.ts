@@ -9,7 +9,7 @@
  */
 import { textBatches } from "../../ports/sql-batches.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, tooLarge } from "../../shared/errors.ts";
 import { fitsUtf8, splitUtf8, utf8Length } from "../../shared/utf8.ts";
 
 /** Maximum size of text that stays in its row, in bytes (UTF-8). */
@@ -156,8 +156,7 @@ function handleOf(bytes: number): Uint8Array {
 function checkedBytes(text: string): number {
   const bytes = utf8Length(text);
   if (bytes <= MAX_TEXT_BYTES) return bytes;
-  throw new DramatisError(
-    "TOO_LARGE",
+  throw tooLarge(
     `The text has ${bytes} bytes, but at most ${MAX_TEXT_BYTES} are allowed. Store a reference instead.`,
   );
 }

@@ -12,7 +12,7 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, type DramatisError, notFound } from "../../shared/errors.ts";
 import type { Facts } from "../../shared/json.ts";
 import { DEFAULT_PAGE_SIZE, type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { contentText } from "./event-rows.ts";
@@ -144,7 +144,7 @@ export class SessionStore {
       this.#mustExist(sessionId);
       if (this.#newestCompaction(sessionId) !== newest || this.count(sessionId, from, before) !== count) {
         const message = `The session "${sessionId}" was compacted, or lost events, in the meantime. Try again.`;
-        throw new DramatisError("CONFLICT", message, { retriable: true });
+        throw conflict(message, { retriable: true });
       }
       const id = ids.ulid();
       const base = { id, sessionId, seq: 0, content, timestamp: clock.now() };
@@ -185,13 +185,10 @@ function withoutKnown(
     const content = contentText(event);
     if (same.some((other) => contentText(other) === content)) return false;
     const message = `The session "${sessionId}" has an event "${event.id}" with other content. Give a new event an id of its own, or send the same content again.`;
-    throw new DramatisError("CONFLICT", message);
+    throw conflict(message);
   });
 }
 
 function unknownSession(sessionId: string): DramatisError {
-  return new DramatisError(
-    "NOT_FOUND",
-    `Session "${sessionId}" not found. Create it with createSession() first.`,
-  );
+  return notFound(`Session "${sessionId}" not found. Create it with createSession() first.`);
 }

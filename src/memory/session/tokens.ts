@@ -13,7 +13,7 @@
  */
 import { estimateTokenCount, type TokenEstimationOptions } from "tokenx";
 import type { ContextMessage, NativeReply } from "../../model/messages.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, invalid } from "../../shared/errors.ts";
 
 /** Counts the tokens of a text, exactly or by estimate. */
 export type TokenCounter = (text: string) => number;
@@ -164,7 +164,7 @@ export function checkTokenBudget(tokenBudget: number): void {
 
 export function invalidLimit(name: string, expected: string): DramatisError {
   const message = `must be ${expected}`;
-  return new DramatisError("INVALID_INPUT", `\`${name}\` ${message}.`, {
+  return invalid(`\`${name}\` ${message}.`, {
     errors: [{ path: `/${name}`, message }],
   });
 }

@@ -8,7 +8,7 @@
  *                its parts.
  */
 import type { MemoryOutcome } from "../../protocol/memory-schemas.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { conflict, DramatisError, invalid, notFound } from "../../shared/errors.ts";
 import type { Corpus } from "../corpus/corpus.ts";
 import { type Cause, staleVersion } from "../corpus/decide.ts";
 import { type CheckedOperation, checkOperation, checkSizes } from "../corpus/schemas.ts";
@@ -75,15 +75,12 @@ function applyOperation(
   prepared: PreparedOperation,
 ): MemoryOutcome {
   const { operation } = prepared;
-  if (operation === null) throw new DramatisError("INVALID_INPUT", "The operation is not valid.");
+  if (operation === null) throw invalid("The operation is not valid.");
   checkSizes("content" in operation ? operation : {});
   const cause = causeOf(corpus);
   if (operation.op === "write") return writeSummary(corpus, given, operation, prepared);
   if (!("memoryId" in operation))
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "Name the memory by its `memoryId`. A consolidation cannot use keys.",
-    );
+    throw invalid("Name the memory by its `memoryId`. A consolidation cannot use keys.");
   const memory = memberById(corpus, given, operation.memoryId);
   switch (operation.op) {
     case "update": {
@@ -115,8 +112,7 @@ function writeSummary(
       ? [...given.keys()].map((n) => member(corpus, given, n))
       : [...new Set(derivedFrom)].map((id) => memberById(corpus, given, id));
   const [first] = parts;
-  if (first === undefined)
-    throw new DramatisError("INVALID_INPUT", "A summary needs at least one memory in `derivedFrom`.");
+  if (first === undefined) throw invalid("A summary needs at least one memory in `derivedFrom`.");
   refuseErased(corpus, hash);
   const cause = causeOf(corpus);
   const conversations = new Set(parts.map(({ conversationId }) => conversationId));
@@ -153,7 +149,7 @@ export function causeOf(corpus: Corpus): Cause {
 
 function refuseErased(corpus: Corpus, hash: string): void {
   if (hash !== "" && corpus.rows.tombstones.hasHash(hash))
-    throw new DramatisError("CONFLICT", "This text was erased. A consolidation cannot restore it.");
+    throw conflict("This text was erased. A consolidation cannot restore it.");
 }
 
 function applied(before: StoredMemory, after: StoredMemory, given: Map<number, number>): MemoryOutcome {
@@ -165,10 +161,7 @@ function applied(before: StoredMemory, after: StoredMemory, given: Map<number, n
 function memberById(corpus: Corpus, given: ReadonlyMap<number, number>, id: string): StoredMemory {
   const memory = corpus.findById(id);
   if (memory === undefined || !given.has(memory.n))
-    throw new DramatisError(
-      "NOT_FOUND",
-      "The memory is not part of this consolidation, or it was erased since.",
-    );
+    throw notFound("The memory is not part of this consolidation, or it was erased since.");
   return member(corpus, given, memory.n);
 }
 
@@ -177,7 +170,7 @@ export function member(corpus: Corpus, given: ReadonlyMap<number, number>, n: nu
   const memory = corpus.rows.memories.find(n);
   const version = given.get(n);
   if (memory === undefined || version === undefined || memory.hidden)
-    throw new DramatisError("NOT_FOUND", "A part of the summary was erased since.");
+    throw notFound("A part of the summary was erased since.");
   if (memory.version !== version) throw staleVersion(memory, version);
   return memory;
 }

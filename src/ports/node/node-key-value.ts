@@ -1,6 +1,6 @@
 /** The `KeyValue` of Node: a table in the actor's `NodeSqlDatabase`, which shares its transactions. */
 import { deserialize, serialize } from "node:v8";
-import { DramatisError } from "../../shared/errors.ts";
+import { tooLarge } from "../../shared/errors.ts";
 import type { KeyValue } from "../key-value.ts";
 import { checkKey, MAX_VALUE_BYTES } from "../sql-values.ts";
 import type { NodeSqlDatabase } from "./node-sql-database.ts";
@@ -25,10 +25,7 @@ export class NodeKeyValue implements KeyValue {
     checkKey(key);
     const bytes = serialize(value);
     if (bytes.byteLength > MAX_VALUE_BYTES) {
-      throw new DramatisError(
-        "TOO_LARGE",
-        `A value under a key may have at most ${MAX_VALUE_BYTES} bytes: use rows.`,
-      );
+      throw tooLarge(`A value under a key may have at most ${MAX_VALUE_BYTES} bytes: use rows.`);
     }
     this.db.run(
       "INSERT INTO _node_kv (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",

@@ -3,7 +3,7 @@
  * have a metadata index.
  */
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid, unavailable } from "../../shared/errors.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { shorten } from "../../shared/text.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
@@ -100,7 +100,7 @@ async function answered<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   } catch (cause) {
     const message = shorten(cause instanceof Error ? cause.message : String(cause), MAX_MESSAGE);
     if (/\bcode = 40\d{3}\b/.test(message))
-      throw new DramatisError("INVALID_INPUT", `The index refuses the request: ${message}`, { cause });
-    throw new DramatisError("UNAVAILABLE", `The index failed: ${message}`, { retriable: true, cause });
+      throw invalid(`The index refuses the request: ${message}`, { cause });
+    throw unavailable(`The index failed: ${message}`, { retriable: true, cause });
   }
 }

@@ -6,7 +6,7 @@
  *            never changed in place. References and `allOf` are ignored.
  * DEFAULT-2  Each step is charged to a budget before it runs. Filling ends when the budget is used up.
  */
-import { DramatisError } from "../errors.ts";
+import { invalid } from "../errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import { Meter, Spent } from "./meter.ts";
 import { CHARACTERS_PER_STEP } from "./values.ts";
@@ -24,7 +24,7 @@ export function withDefaults(schema: JsonObject, value: Json): Json {
     if (!(cause instanceof Spent)) throw cause;
     const message =
       "The input is too large to be filled in with the defaults of its schema. Give fewer items.";
-    throw new DramatisError("INVALID_INPUT", message, { cause });
+    throw invalid(message, { cause });
   }
 }
 

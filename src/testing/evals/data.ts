@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { recordingSchema, type TurnRecording } from "../../protocol/recording.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { JsonValue } from "../../shared/json.ts";
 import { validate } from "../../shared/validation.ts";
 import type { EvalCase } from "./eval.ts";
@@ -69,6 +69,6 @@ function parsed(text: string, path: string, line: number): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new DramatisError("INVALID_INPUT", `${path}:${line} is not JSON.`, { cause });
+    throw invalid(`${path}:${line} is not JSON.`, { cause });
   }
 }

@@ -15,7 +15,7 @@ import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import { systemClock } from "../../ports/system.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { notFound } from "../../shared/errors.ts";
 import { parseJson } from "../../shared/json.ts";
 import { validate } from "../../shared/validation.ts";
 import { type Eval, isEval } from "./eval.ts";
@@ -112,8 +112,7 @@ async function evalsIn(files: readonly string[]): Promise<Eval[]> {
   const isOwn = (name: string) => !/(?:^|[\\/])(?:node_modules|dist)(?:[\\/]|$)/.test(name);
   const paths = files.length > 0 ? files : globSync(PATTERN).filter(isOwn).sort();
   const absent = paths.find((path) => !existsSync(path));
-  if (absent !== undefined)
-    throw new DramatisError("NOT_FOUND", `There is no file "${absent}". Name a file that exports an eval.`);
+  if (absent !== undefined) throw notFound(`There is no file "${absent}". Name a file that exports an eval.`);
   const modules = await asBundled(() =>
     Promise.all(paths.map((path) => import(pathToFileURL(resolve(path)).href))),
   );
@@ -121,7 +120,7 @@ async function evalsIn(files: readonly string[]): Promise<Eval[]> {
   if (evals.length > 0) return [...new Set(evals)];
   const where =
     paths.length === 0 ? `No file matches ${PATTERN}.` : `No eval is exported by ${paths.join(", ")}.`;
-  throw new DramatisError("NOT_FOUND", `${where} Export the result of \`defineEval\`.`);
+  throw notFound(`${where} Export the result of \`defineEval\`.`);
 }
 
 /** Loads TypeScript as bundlers do: always as ES modules, and also if an import lacks the extension `.ts`. */

@@ -2,7 +2,7 @@
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { TurnRecording } from "../../protocol/recording.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { invalid } from "../../shared/errors.ts";
 import type { JsonValue } from "../../shared/json.ts";
 import type { ScriptedReply } from "../model-script.ts";
 import type { TestCall } from "../test-turn.ts";
@@ -82,7 +82,7 @@ export class CallNeeded extends Error {
  */
 export function defineEval(options: EvalOptions): Eval {
   const { name, scorers, threshold = 0 } = options;
-  const refuse = (problem: string) => new DramatisError("INVALID_INPUT", `Eval "${name}": ${problem}`);
+  const refuse = (problem: string) => invalid(`Eval "${name}": ${problem}`);
   if (typeof name !== "string" || name === "") throw refuse("`name` must be a text.");
   if (scorers.length === 0) throw refuse("`scorers` is empty. Add a scorer, such as `contains()`.");
   if (!(threshold >= 0 && threshold <= 1))

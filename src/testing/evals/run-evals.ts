@@ -6,7 +6,7 @@
  */
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
-import { DramatisError, errorText } from "../../shared/errors.ts";
+import { errorText, invalid } from "../../shared/errors.ts";
 import {
   CallNeeded,
   type Eval,
@@ -80,7 +80,7 @@ export async function runEvals(
 }
 
 function checkCases(name: string, data: readonly EvalCase[]): void {
-  const refuse = (problem: string) => new DramatisError("INVALID_INPUT", `Eval "${name}": ${problem}`);
+  const refuse = (problem: string) => invalid(`Eval "${name}": ${problem}`);
   if (data.length === 0) throw refuse("it has no cases. Check the file of its `data`.");
   const ids = data.map(idOf);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);

@@ -6,7 +6,7 @@
 import { adapterFor } from "../../adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../../adapters/reply.ts";
 import type { ModelProfile } from "../../model/profile.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { type DramatisError, invalid } from "../../shared/errors.ts";
 import {
   canonicalJson,
   isJsonObject,
@@ -63,7 +63,7 @@ function textOf(scorer: string, value: JsonValue | undefined): string {
 
 function incomparable(scorer: string, value: string): DramatisError {
   const message = `\`${scorer}()\` cannot compare with ${value}. Give the case an \`expected\`, or the scorer an argument.`;
-  return new DramatisError("INVALID_INPUT", message);
+  return invalid(message);
 }
 
 /** The output is JSON of a schema; without a schema, JSON that equals `expected`. */
@@ -85,11 +85,7 @@ export function json(schema?: JsonObject): Scorer {
 
 /** The turn calls these tools, in this order. Other calls may come between them. */
 export function toolOrder(order: readonly string[]): Scorer {
-  if (order.length === 0)
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "`toolOrder([])` passes each answer. Name the tools in their order.",
-    );
+  if (order.length === 0) throw invalid("`toolOrder([])` passes each answer. Name the tools in their order.");
   return {
     name: "toolOrder",
     score(_one, { calls = [] }) {

@@ -2,10 +2,10 @@
 import type { RuntimeContext } from "../../agents/conversation/context.ts";
 import type { RuntimeContext as RunContext } from "../../agents/coordinator/context.ts";
 import { UNLIMITED_ROOM } from "../../agents/coordinator/core/outbox-reservation.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { notFound } from "../../shared/errors.ts";
 
 const unknown = async (_: unknown, id: string): Promise<never> => {
-  throw new DramatisError("NOT_FOUND", `There is no agent "${id}".`);
+  throw notFound(`There is no agent "${id}".`);
 };
 
 export const noMail: Pick<

@@ -28,7 +28,7 @@ import type { Envelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { notFound } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { FaultPlane, InjectedFault } from "../faults.ts";
@@ -176,7 +176,7 @@ export class TestWorld implements RunWorld {
     const agent = this.parts.agents.get(id);
     if (agent === undefined) {
       const ids = listIds(id, [...this.parts.agents.keys()]);
-      throw new DramatisError("NOT_FOUND", `The test app has no agent "${id}". It has: ${ids}.`);
+      throw notFound(`The test app has no agent "${id}". It has: ${ids}.`);
     }
     const chain = await resolveChain(this.#registry, agent.persona, this.#defaultProfile, this.#complete);
     return this.parts.recorded?.chain(chain) ?? chain;

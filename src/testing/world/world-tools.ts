@@ -13,7 +13,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { VersionChain } from "../../protocol/definitions.ts";
 import type { TaskExecutor, TaskResult, ToolInvocation, ToolStateApi } from "../../protocol/executor-api.ts";
 import type { GivenHandle } from "../../protocol/operation-handle.ts";
-import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
+import { asDone, asResult, notFound } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { FaultPlane } from "../faults.ts";
 import type { ConversationActor, RunActor } from "./actors.ts";
@@ -133,7 +133,7 @@ export class WorldTools {
     const found = this.#deferred.get(handle);
     if (found !== undefined) return found;
     const message = "No call of the test app has this handle. Pass `deferred.handle` of a tool.";
-    throw new DramatisError("NOT_FOUND", message);
+    throw notFound(message);
   }
 
   async #defer(

@@ -2,7 +2,7 @@
 
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelProfile, ProviderId } from "../../../model/profile.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, invalid } from "../../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { NAME_LENGTH, plainName } from "./names.ts";
 
@@ -16,7 +16,7 @@ export function settings(parameters: JsonObject | undefined, reserved: readonly 
 export function requireList(request: JsonObject, key: string): readonly Json[] {
   const list = request[key];
   if (Array.isArray(list)) return list;
-  throw new DramatisError("INVALID_INPUT", `A model request must have an array \`${key}\` to be continued.`);
+  throw invalid(`A model request must have an array \`${key}\` to be continued.`);
 }
 
 /** Appends to the list `key` of a request; every other key keeps its value and its place. */

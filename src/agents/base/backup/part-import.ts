@@ -4,7 +4,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { ImportPart } from "../../../protocol/data-api.ts";
 import type { ExportHeader } from "../../../protocol/memory.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, invalid } from "../../../shared/errors.ts";
 import { deleteValues, dropTables } from "../removal/actor-tables.ts";
 import type { ActorStores } from "../storage/schema-upgrade.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
@@ -96,10 +96,7 @@ export class PartImport<Found extends object> {
       keyValue.put(IMPORT, { ...begun, next, at: this.actor.clock.now() });
       const end = isLast && isEnd(parsed.at(-1), next - 1) ? finish(begun) : null;
       if (isLast && end === null)
-        throw new DramatisError(
-          "INVALID_INPUT",
-          `Line ${next}: The file is incomplete. Export the ${this.kind} again.`,
-        );
+        throw invalid(`Line ${next}: The file is incomplete. Export the ${this.kind} again.`);
       return end;
     });
   }
@@ -148,22 +145,18 @@ export class PartImport<Found extends object> {
   /** Returns the import that this part continues. Throws `CONFLICT`. */
   #begun(from: number, attempt: string | undefined): Begun<Found> {
     const begun = this.#stored();
-    if (begun === undefined)
-      throw new DramatisError("CONFLICT", "No import of this id has begun. Start it with the first line.");
+    if (begun === undefined) throw conflict("No import of this id has begun. Start it with the first line.");
     if (begun.attempt !== attempt)
-      throw new DramatisError("CONFLICT", "Another import of this id has begun. Start the import again.");
+      throw conflict("Another import of this id has begun. Start the import again.");
     if (begun.next !== from)
-      throw new DramatisError(
-        "CONFLICT",
-        `The import continues with line ${begun.next}, not ${from}. Start the import again.`,
-      );
+      throw conflict(`The import continues with line ${begun.next}, not ${from}. Start the import again.`);
     return begun;
   }
 
   #checkFree(): void {
     if (!this.actor.isTaken()) return;
     const noun = this.kind === "agent" ? "An agent" : "A conversation";
-    throw new DramatisError("CONFLICT", `${noun} with this id exists or was deleted. Choose another id.`);
+    throw conflict(`${noun} with this id exists or was deleted. Choose another id.`);
   }
 
   /** Removes all of an import but its `claim`, or nothing: a part must not find its import without its tables. */

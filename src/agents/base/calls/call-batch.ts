@@ -21,7 +21,7 @@ import type {
   ToolResult,
 } from "../../../protocol/executor-api.ts";
 import { reportsSchema } from "../../../protocol/executor-api.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { type DramatisError, unavailable } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
 
@@ -234,5 +234,5 @@ function failed(toolCallId: string, message: string, retriable: boolean): ToolRe
 
 function lost(ids: Iterable<string>, how: string): DramatisError {
   const message = `The executor ${how}: ${[...ids].join(", ")}.`;
-  return new DramatisError("UNAVAILABLE", message, { retriable: true });
+  return unavailable(message, { retriable: true });
 }

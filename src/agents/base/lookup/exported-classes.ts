@@ -7,7 +7,7 @@
  *           change.
  */
 import { exports } from "cloudflare:workers";
-import { DramatisError, type ErrorCode } from "../../../shared/errors.ts";
+import { DramatisError, type ErrorCode, unavailable } from "../../../shared/errors.ts";
 import { notExported, type WorkerClasses, withoutStorage } from "./class-problems.ts";
 
 /** The actors of `dramatis()`, which every application exports. */
@@ -49,7 +49,7 @@ function classesWithoutStorage(): string[] {
 /** Returns a stub of a `WorkerEntrypoint` class. Throws `UNAVAILABLE` unless the class can be reached. */
 export function entrypointOf(env: object, name: string): unknown {
   const found = ownMember(env, name) ?? ownMember(exports, name);
-  if (found === undefined) throw new DramatisError("UNAVAILABLE", notExported(name));
+  if (found === undefined) throw unavailable(notExported(name));
   return found;
 }
 

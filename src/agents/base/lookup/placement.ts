@@ -10,7 +10,7 @@
  */
 import { getAgentByName } from "agents";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { invalid, notFound } from "../../../shared/errors.ts";
 import { type LocationHint, locationOf } from "../../../shared/location.ts";
 import { shorten } from "../../../shared/text.ts";
 
@@ -28,8 +28,7 @@ export async function actorIn(
   { kind, tenant, id }: ActorAddress,
   hint?: LocationHint,
 ): Promise<unknown> {
-  if (id.includes(":"))
-    throw new DramatisError("NOT_FOUND", `No actor has the id ${JSON.stringify(shorten(id, 100))}.`);
+  if (id.includes(":")) throw notFound(`No actor has the id ${JSON.stringify(shorten(id, 100))}.`);
   const name = `${tenant}:${id}`;
   const { jurisdiction, ...plain } = LOCATED.has(kind) ? locationOf(id, hint) : {};
   if (jurisdiction === undefined) return getAgentByName(namespace as never, name, plain);
@@ -71,8 +70,7 @@ export function checkPlace(
   if (actual === undefined && jurisdiction !== undefined && !hasJurisdictions(namespace, jurisdiction))
     return;
   const place = actual === undefined ? "without a jurisdiction" : `in the jurisdiction "${actual}"`;
-  throw new DramatisError(
-    "INVALID_INPUT",
+  throw invalid(
     `The request for "${id}" reached an actor ${place}. Pass \`locationOf("${id}")\` to \`getAgentByName\`.`,
     { errors: [{ path: "/id", message: "Must name the jurisdiction of the actor." }] },
   );

@@ -13,7 +13,7 @@ import {
 } from "../../../protocol/envelope.ts";
 import type { Attempt } from "../../../protocol/mailbox-api.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { type ErrorData, invalid, notFound, tooLarge } from "../../../shared/errors.ts";
 import { canonicalJson, isJson, type Json } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
@@ -36,17 +36,11 @@ export function checkOutgoing(
   const given = { ...fields, from, sentAt: now };
   const envelope: Envelope = validate(sentEnvelopeSchema, given, "", "The envelope");
   if (sameAddress(from, envelope.to)) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "An actor cannot send an envelope to itself; do the work in the current transaction.",
-    );
+    throw invalid("An actor cannot send an envelope to itself; do the work in the current transaction.");
   }
   const age = ageOf(envelope.operationId, now);
   if (age > SEND_WITHIN_MS || age < -MAX_CLOCK_AHEAD_MS) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "The operation id is older than 14 days or in the future. Send under a new operation id.",
-    );
+    throw invalid("The operation id is older than 14 days or in the future. Send under a new operation id.");
   }
   const text = JSON.stringify(envelope);
   return { envelope: JSON.parse(text), size: checkSize(text) };
@@ -65,8 +59,7 @@ export function checkIncoming(
   const attempt = validate(attemptSchema, attemptInput, "", "The attempt");
   if (self === null || !sameAddress(envelope.to, self)) {
     const { kind, id } = envelope.to;
-    throw new DramatisError(
-      "NOT_FOUND",
+    throw notFound(
       `The envelope is addressed to the ${kind} "${id}", not to this actor. Deliver it to the actor in \`to\`.`,
     );
   }
@@ -77,8 +70,7 @@ export function checkIncoming(
 function checkSize(text: string): number {
   const size = utf8Length(text);
   if (size <= MAX_ENVELOPE_BYTES) return size;
-  throw new DramatisError(
-    "TOO_LARGE",
+  throw tooLarge(
     `The envelope has ${size} bytes, the limit is ${MAX_ENVELOPE_BYTES}; send a reference instead.`,
   );
 }

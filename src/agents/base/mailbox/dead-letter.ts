@@ -8,7 +8,7 @@ import type { DeadLetterView } from "../../../protocol/conversation-schemas.ts";
 import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
 import { requireOperator } from "../../../protocol/mailbox-api.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { type ErrorData, notFound } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import { pageOptionsSchema } from "../../../shared/page.ts";
 import { checkPrincipal, type Principal } from "../../../shared/principal.ts";
@@ -38,7 +38,7 @@ export const deadLetterPageSchema = pageOptionsSchema(isOperationId);
 export function checkOperator(principal: Principal, address: ActorAddress | null, name: string): void {
   checkPrincipal(principal);
   if (address === null || address.tenant !== principal.tenant) {
-    throw new DramatisError("NOT_FOUND", `There is no actor "${name}".`);
+    throw notFound(`There is no actor "${name}".`);
   }
   requireOperator(principal);
 }

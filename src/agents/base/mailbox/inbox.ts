@@ -14,7 +14,7 @@
 import { type Envelope, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
 import type { Answer, Attempt } from "../../../protocol/mailbox-api.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, toErrorData } from "../../../shared/errors.ts";
+import { DramatisError, forbidden, toErrorData } from "../../../shared/errors.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { boundedError, checkIncoming } from "./checks.ts";
@@ -130,7 +130,7 @@ export class Inbox {
     const asked =
       this.outbox.underWay(inReplyTo)?.envelope.to ?? this.store.deadLetter(inReplyTo)?.envelope.to;
     if (asked === undefined || sameAddress(from, asked)) return;
-    throw new DramatisError("FORBIDDEN", "Only the actor that an operation was sent to may reply to it.");
+    throw forbidden("Only the actor that an operation was sent to may reply to it.");
   }
 
   /** Reports whether the outcome of the answered operation was reported before. Marks its dead letter as answered. */

@@ -16,7 +16,7 @@ import {
   type NewEnvelope,
 } from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, type DramatisError, notFound } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -186,8 +186,7 @@ export class Mailbox {
       // If the letter exists too, its outcome has committed, and the outbox has not noticed yet.
       if (letter === undefined || underWay !== undefined) return { armed: this.#outbox.whenArmed() };
       if (ageOf(operationId, this.ports.clock.now()) > REDELIVER_WITHIN_MS) {
-        throw new DramatisError(
-          "CONFLICT",
+        throw conflict(
           "This dead letter is older than 30 days, so its receiver may no longer detect a duplicate. Send a new envelope.",
         );
       }
@@ -232,5 +231,5 @@ export class Mailbox {
 }
 
 function noSuchLetter(operationId: string): DramatisError {
-  return new DramatisError("NOT_FOUND", `There is no dead letter "${operationId}".`);
+  return notFound(`There is no dead letter "${operationId}".`);
 }

@@ -7,7 +7,7 @@
  * STAGE-6  If a commit reports a failure but was stored, it counts as committed.
  * STAGE-7  After a rollback of its stages, a unit rejects further stages and its release.
  */
-import { DramatisError } from "../../../shared/errors.ts";
+import { notFound } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
 import type { ArmedWakeup } from "./armed-wakeup.ts";
 
@@ -56,7 +56,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
   /** The state after the stages so far. Throws `NOT_FOUND` before the actor was created. */
   get state(): State {
     const state = this.#state ?? this.base;
-    if (state === null) throw new DramatisError("NOT_FOUND", "This actor does not exist. Create it first.");
+    if (state === null) throw notFound("This actor does not exist. Create it first.");
     return state;
   }
 

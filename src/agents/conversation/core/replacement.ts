@@ -19,7 +19,7 @@
 
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import { parseItemId, turnId } from "../../../protocol/ids.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, type DramatisError, forbidden } from "../../../shared/errors.ts";
 import { cut } from "../../../shared/text.ts";
 import { MAX_NOTED_LENGTH } from "./conversation-limits.ts";
 import type { Operation } from "./operation.ts";
@@ -59,22 +59,20 @@ export function checkReplaceable(
   by: string | undefined,
   caller: Caller,
 ): void {
-  if (old.status === "active") throw conflict("It is not over. Wait for its end, or stop it.", true);
-  if (old.caller.type !== "user") throw conflict("An agent or a run started it. Replace the turn of a user.");
+  if (old.status === "active") throw notReplaceable("It is not over. Wait for its end, or stop it.", true);
+  if (old.caller.type !== "user")
+    throw notReplaceable("An agent or a run started it. Replace the turn of a user.");
   if (caller.type !== "user" || caller.userId !== old.caller.userId)
-    throw new DramatisError(
-      "FORBIDDEN",
-      "Only the author of a message may replace its turn. Send a message of your own.",
-    );
-  if (old.erased?.includes(0)) throw conflict("Its message was erased. Send a new message.");
+    throw forbidden("Only the author of a message may replace its turn. Send a message of your own.");
+  if (old.erased?.includes(0)) throw notReplaceable("Its message was erased. Send a new message.");
   if (by !== undefined)
-    throw conflict(
+    throw notReplaceable(
       `The turn "${by}" has replaced it. Replace the newest version, or fork the conversation at this turn.`,
     );
   if ([...state.active.keys()].some((n) => n > old.n))
-    throw conflict("A later turn is not over. Wait for it, or stop it.", true);
-  if (state.gate !== "open") throw conflict("The conversation is stopped. Resume it first.");
-  if (state.orchestration === false) throw conflict("No model answers in this conversation.");
+    throw notReplaceable("A later turn is not over. Wait for it, or stop it.", true);
+  if (state.gate !== "open") throw notReplaceable("The conversation is stopped. Resume it first.");
+  if (state.orchestration === false) throw notReplaceable("No model answers in this conversation.");
 }
 
 /** Throws a retriable `CONFLICT` if a summary in progress may contain a turn that leaves. */
@@ -82,11 +80,11 @@ export function checkSummaries(state: ConversationState, sessions: Replacement["
   const isBusy = sideCalls(state).some(
     (call) => !call.title && call.cover > nextEvent(sessions, call.session),
   );
-  if (isBusy) throw conflict("The conversation is being summarised. Try again in a moment.", true);
+  if (isBusy) throw notReplaceable("The conversation is being summarised. Try again in a moment.", true);
 }
 
-function conflict(why: string, retriable = false): DramatisError {
-  return new DramatisError("CONFLICT", `The turn cannot be replaced. ${why}`, { retriable });
+function notReplaceable(why: string, retriable = false): DramatisError {
+  return conflict(`The turn cannot be replaced. ${why}`, { retriable });
 }
 
 /** Returns the tool calls of a turn that is over, with their results, as a new turn takes them over. */

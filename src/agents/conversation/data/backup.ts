@@ -15,7 +15,7 @@ import { participantSchema } from "../../../protocol/participants.ts";
 import type { LostFiles } from "../../../protocol/saved-workspace.ts";
 import { fromBase64, toBase64 } from "../../../shared/base64.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, DramatisError, invalid } from "../../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../../shared/id-schemas.ts";
 import { checkMayImport, mayAuthor, type Principal } from "../../../shared/principal.ts";
 import { cut } from "../../../shared/text.ts";
@@ -214,7 +214,7 @@ export class ConversationBackup {
   #checkUnchanged(newest: number): void {
     const { runtime } = this.context;
     if (runtime.exists && runtime.state.seq === newest) return;
-    throw new DramatisError("CONFLICT", "The conversation has changed during its export. Export it again.", {
+    throw conflict("The conversation has changed during its export. Export it again.", {
       retriable: true,
     });
   }
@@ -289,10 +289,7 @@ export class ConversationBackup {
       case "attachment":
         return;
       default:
-        throw new DramatisError(
-          "INVALID_INPUT",
-          `Unknown kind of line "${cut(kind, 40)}". Export the conversation again.`,
-        );
+        throw invalid(`Unknown kind of line "${cut(kind, 40)}". Export the conversation again.`);
     }
   }
 
@@ -313,7 +310,7 @@ export class ConversationBackup {
     } catch (cause) {
       const message =
         "The file is not a consistent export: its journal, turns and events do not match. Export the conversation again.";
-      throw new DramatisError("INVALID_INPUT", message, { cause });
+      throw invalid(message, { cause });
     }
     const listed = record.listed === false ? [] : this.context.listing.announce(record);
     return [...listed, ...(this.context.retained?.arm(record) ?? [])];
@@ -337,11 +334,7 @@ function checkIdle(state: ConversationState): void {
     sideCalls(state).length > 0 ||
     runningExtractions(state).length > 0;
   if (!isBusy) return;
-  throw new DramatisError(
-    "CONFLICT",
-    "The conversation has work in progress. Export it after the work has ended.",
-    {
-      retriable: true,
-    },
-  );
+  throw conflict("The conversation has work in progress. Export it after the work has ended.", {
+    retriable: true,
+  });
 }

@@ -14,7 +14,7 @@ import {
 } from "../../../protocol/saved-workspace.ts";
 import { workspaceOf } from "../../../protocol/workspace.ts";
 import { fromBase64, toBase64 } from "../../../shared/base64.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { conflict, unwrap } from "../../../shared/errors.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { ActorContext } from "../context.ts";
 import { type ConversationIdentity, workspaceIn } from "../core/state.ts";
@@ -39,7 +39,7 @@ export class ConversationFiles {
         yield { workspace: piece.workspace };
       version ??= piece.version;
       if (piece.version !== version)
-        throw new DramatisError("CONFLICT", "The files have changed during the export. Export again.", {
+        throw conflict("The files have changed during the export. Export again.", {
           retriable: true,
         });
       for (const file of piece.files) yield { file: lineOf(file) };

@@ -24,7 +24,7 @@ import { MEMORY_SOURCES_ERASED } from "../../../protocol/memory.ts";
 import { workspaceOf } from "../../../protocol/workspace.ts";
 import type { Content } from "../../../shared/content.ts";
 import { plainText } from "../../../shared/content.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { conflict, notFound, unwrap } from "../../../shared/errors.ts";
 import { type Jurisdiction, jurisdictionOf } from "../../../shared/location.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
@@ -155,10 +155,7 @@ export class Erasing {
         ? turn?.operations.some((operation) => operation.item === item)
         : item === 0 || turn?.replies.some((reply) => reply.item === item));
     if (turn !== null && isThere) return { turn, item };
-    throw new DramatisError(
-      "NOT_FOUND",
-      "Entry not found. Give the id of a message or of an operation of this conversation.",
-    );
+    throw notFound("Entry not found. Give the id of a message or of an operation of this conversation.");
   }
 
   #erasure({ record }: ConversationState, turn: Turn, item: number): Erasure {
@@ -268,7 +265,7 @@ function checkFree(state: ConversationState, turn: Turn): void {
           ? "The conversation is being summarised."
           : null;
   if (busy === null) return;
-  throw new DramatisError("CONFLICT", `The entry cannot be erased yet. ${busy} Try again in a moment.`, {
+  throw conflict(`The entry cannot be erased yet. ${busy} Try again in a moment.`, {
     retriable: true,
   });
 }

@@ -24,7 +24,7 @@ import type { ImportPart } from "../../../protocol/data-api.ts";
 import { turnId as idOf, parseItemId } from "../../../protocol/ids.ts";
 import { sendParts } from "../../../protocol/import-parts.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { conflict, DramatisError, notFound, unwrap } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { toIso } from "../../../shared/time.ts";
 import { validateRequest } from "../../../shared/validation.ts";
@@ -115,11 +115,9 @@ export class ConversationFork {
       this.#checkUnchanged(state.seq);
     } catch (cause) {
       unwrap(await target.remove({ subject: "system", tenant, roles: ["admin"] }));
-      throw new DramatisError(
-        "CONFLICT",
-        "The conversation changed while it was forked. Fork it again, with another key.",
-        { cause },
-      );
+      throw conflict("The conversation changed while it was forked. Fork it again, with another key.", {
+        cause,
+      });
     }
   }
 
@@ -128,8 +126,7 @@ export class ConversationFork {
     const { runtime } = this.context;
     const turn = runtime.turn(runtime.store.journal.newestOf("turn.completed")?.turn ?? 0);
     if (turn !== null) return turn;
-    throw new DramatisError(
-      "CONFLICT",
+    throw conflict(
       `The conversation "${state.record.id}" has no completed turn. Fork it after a turn has completed.`,
     );
   }
@@ -138,11 +135,9 @@ export class ConversationFork {
     const ended =
       turn.status === "active" ? null : this.context.runtime.store.journal.endOf(turn.firstSeq, turn.n);
     if (ended !== null) return ended;
-    throw new DramatisError(
-      "CONFLICT",
-      `The turn "${idOf(turn)}" is not over. Fork at an ended turn, or stop this turn first.`,
-      { retriable: true },
-    );
+    throw conflict(`The turn "${idOf(turn)}" is not over. Fork at an ended turn, or stop this turn first.`, {
+      retriable: true,
+    });
   }
 
   /** Reports whether a turn ended before a cut. */
@@ -217,7 +212,7 @@ export class ConversationFork {
 
   #checkExists(): void {
     if (this.context.runtime.exists) return;
-    throw new DramatisError("NOT_FOUND", "The conversation was deleted while it was forked.");
+    throw notFound("The conversation was deleted while it was forked.");
   }
 
   /** Throws `CONFLICT` if an entry was erased, or a person left, since entry `seq` (FORK-4). */
@@ -227,8 +222,7 @@ export class ConversationFork {
     for (let next = seq + 1; next <= state.seq; ) {
       const rows = store.journal.forward(next, PAGE);
       if (rows.some(({ entries }) => entries.some(({ type }) => BREAKS.has(type))))
-        throw new DramatisError(
-          "CONFLICT",
+        throw conflict(
           "An entry was erased or a participant left while the conversation was forked. Fork it again.",
           { retriable: true },
         );

@@ -15,7 +15,7 @@ import { calledConversationId, calledRunId, operationId } from "../../../protoco
 import type { EntryType } from "../../../protocol/journal.ts";
 import { MEMORY_SOURCES_ERASED } from "../../../protocol/memory.ts";
 import { workspaceOf } from "../../../protocol/workspace.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { unavailable, unwrap } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import { type Jurisdiction, jurisdictionOf } from "../../../shared/location.ts";
 import type { Principal } from "../../../shared/principal.ts";
@@ -149,7 +149,7 @@ export class ConversationRemoval extends ActorRemoval<RemovalContext & ActorRemo
     const { [FAILED]: failed, ...places } = this.ports.tombstone()?.places ?? {};
     if (failed === undefined) return;
     this.#putPlaces({ ...places, [this.first]: failed });
-    throw new DramatisError("UNAVAILABLE", "Conversations or workspaces have not answered.", {
+    throw unavailable("Conversations or workspaces have not answered.", {
       retriable: true,
     });
   }

@@ -27,7 +27,7 @@ import type { ByteRange } from "../../../ports/object-store.ts";
 import { toBase64 } from "../../../shared/base64.ts";
 import { type Content, type MediaPart, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
+import { type InputIssue, invalid, unavailable } from "../../../shared/errors.ts";
 import { issuesText } from "../../../shared/validation.ts";
 import type { ConversationMedia } from "../context.ts";
 
@@ -74,7 +74,7 @@ export async function checkMedia(content: Content, media: ConversationMedia | un
   const errors = issues.flat();
   if (errors.length === 0) return;
   const message = `The content names media that cannot be used: ${issuesText(errors)}`;
-  throw new DramatisError("INVALID_INPUT", message, { errors });
+  throw invalid(message, { errors });
 }
 
 /**
@@ -239,7 +239,7 @@ export class MediaReads {
     const bytes = await reached(this.media, (store) => store.read(info, range));
     if (bytes !== null) return bytes;
     const message = "An attachment was deleted or replaced while it was sent. Try again.";
-    throw new DramatisError("UNAVAILABLE", message, { retriable: true });
+    throw unavailable(message, { retriable: true });
   }
 }
 
@@ -260,14 +260,14 @@ async function reached<Answer>(
 ): Promise<Answer> {
   if (media === undefined) {
     const message = "Attachments need the R2 binding `BUCKET`; add it to the configuration.";
-    throw new DramatisError("UNAVAILABLE", message);
+    throw unavailable(message);
   }
   try {
     return await read(media);
   } catch (cause) {
     console.error(cause);
     const message = "The attachments could not be looked up. Try again.";
-    throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
+    throw unavailable(message, { retriable: true, cause });
   }
 }
 

@@ -3,7 +3,7 @@
 import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { unavailable } from "../../../shared/errors.ts";
 import { summaryTokens } from "../core/planning/compaction.ts";
 import { summaryContext } from "../core/planning/context.ts";
 import { plannedRequest, requestProfile } from "../core/planning/request.ts";
@@ -119,6 +119,6 @@ function read<Value>(history: () => Value): Value {
   } catch (cause) {
     console.error(cause);
     const message = "The history of the conversation could not be read.";
-    throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
+    throw unavailable(message, { retriable: true, cause });
   }
 }

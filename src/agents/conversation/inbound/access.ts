@@ -6,7 +6,7 @@
  * ACCESS-3  The rule of a request for approval names who may answer it (WHO-1). A reader whom the rule excludes gets `PERMISSION_DENIED`.
  *           The rule may admit people who may not read the conversation. They may read and answer only the request.
  */
-import { DramatisError } from "../../../shared/errors.ts";
+import { type DramatisError, forbidden, notFound } from "../../../shared/errors.ts";
 import { checkPrincipal, mayReadAll, type Principal } from "../../../shared/principal.ts";
 import type { ActorContext, StoredConversation } from "../context.ts";
 import type { ConversationIdentity, ConversationState } from "../core/state.ts";
@@ -63,15 +63,14 @@ export function mayRead(record: ConversationIdentity, principal: Principal): boo
 
 /** The error for a missing conversation, and for a conversation that the caller may not read. */
 export function noConversation(id: string): DramatisError {
-  return new DramatisError("NOT_FOUND", `There is no conversation "${id}".`);
+  return notFound(`There is no conversation "${id}".`);
 }
 
 /** The error of an actor without a conversation. An actor's name needs a tenant to have a conversation. */
 export function noConversationAt(name: string): DramatisError {
   const split = name.lastIndexOf(":");
   if (split > 0) return noConversation(name.slice(split + 1));
-  return new DramatisError(
-    "NOT_FOUND",
+  return notFound(
     `There is no conversation "${name}": an actor's name has its tenant before the id. Address it by \`<tenant>:<id>\`.`,
   );
 }
@@ -82,13 +81,12 @@ function checkSpeaker(record: ConversationIdentity, principal: Principal): void 
   if (record.call !== undefined) {
     const { caller } = record.call;
     const who = "runId" in caller ? `run "${caller.runId}"` : `agent "${caller.agentId}"`;
-    throw new DramatisError(
-      "FORBIDDEN",
+    throw forbidden(
       `The ${who} opened this conversation by a call, so only that ${who.split(" ")[0]} can write here. You can stop the conversation, and answer its requests for approval.`,
     );
   }
   if (isParticipant(record, principal) || principal.roles.includes("admin")) return;
-  throw new DramatisError("FORBIDDEN", "Only participants of a conversation may write to it.");
+  throw forbidden("Only participants of a conversation may write to it.");
 }
 
 /** Throws as `checkReader`, and `FORBIDDEN` unless the principal may delete the conversation: a speaker, or an operator (DELETE-1). */
@@ -99,8 +97,7 @@ export function checkKeeper(record: ConversationIdentity, principal: Principal):
 
 /** Throws `FORBIDDEN` unless the principal is an operator. */
 export function checkOperator(principal: Principal): void {
-  if (!mayReadAll(principal))
-    throw new DramatisError("FORBIDDEN", "Only operators may read the requests to models.");
+  if (!mayReadAll(principal)) throw forbidden("Only operators may read the requests to models.");
 }
 
 function isParticipant(record: ConversationIdentity, { subject }: Principal): boolean {

@@ -9,7 +9,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { MergeNote } from "../../../protocol/workspace.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, DramatisError } from "../../../shared/errors.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../../shared/token-bucket.ts";
 import type { RuntimeContext } from "../context.ts";
@@ -40,7 +40,7 @@ export class ConversationChanges {
     if (status === "active")
       await this.context.shell.commit([{ type: "conversation.cancel", turn: n, ...stop }]);
     else if (error?.code !== "CANCELLED")
-      throw new DramatisError("CONFLICT", `It is too late to stop this turn: it has ${status}.`);
+      throw conflict(`It is too late to stop this turn: it has ${status}.`);
   }
 
   /**

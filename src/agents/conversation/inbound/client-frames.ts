@@ -13,7 +13,7 @@ import {
   clientFrameSchema,
   MAX_KEY_LENGTH,
 } from "../../../protocol/requests.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, tooLarge } from "../../../shared/errors.ts";
 import { checkJson, isJsonObject, MAX_DEPTH, parseJsonText } from "../../../shared/json.ts";
 import { shapeProblem } from "../../../shared/json-shape.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -22,8 +22,7 @@ import { MAX_FRAME_LENGTH } from "./socket-limits.ts";
 
 /** Parses a message as JSON. Throws `INVALID_JSON` or `TOO_LARGE`. */
 export function parseMessage(message: WSMessage): unknown {
-  if (messageLength(message) > MAX_FRAME_LENGTH)
-    throw new DramatisError("TOO_LARGE", "A frame may have at most 2 MiB.");
+  if (messageLength(message) > MAX_FRAME_LENGTH) throw tooLarge("A frame may have at most 2 MiB.");
   if (typeof message !== "string") throw new DramatisError("INVALID_JSON", "Send frames as JSON text.");
   return parseJsonText(message, "The frame");
 }

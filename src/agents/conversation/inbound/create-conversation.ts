@@ -8,7 +8,7 @@ import type { CreateConversation } from "../../../protocol/conversation-requests
 import { createConversation } from "../../../protocol/conversation-requests.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, invalid, tooLarge } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { validateRequest } from "../../../shared/validation.ts";
 import type { ConversationIdentity } from "../core/state.ts";
@@ -48,8 +48,7 @@ export function parseCreate(input: CreateConversation): CreateConversation {
 export function checkActorName(actual: string, { tenant }: Principal, { id }: CreateConversation): void {
   const name = `${tenant}:${id}`;
   if (actual === name) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
+  throw invalid(
     `The actor of this conversation is "${name}", but the request reached "${actual}". Address it by \`<tenant>:<id>\`.`,
     { errors: [{ path: "/id", message: "Must be the id in the actor's name." }] },
   );
@@ -64,13 +63,9 @@ export function conversationRecord(
 ): ConversationIdentity {
   const projectId = input.projectId ?? projectIds[0] ?? "default";
   if (!projectIds.includes(projectId)) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `The agent "${input.agentId}" does not belong to this project.`,
-      {
-        errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
-      },
-    );
+    throw invalid(`The agent "${input.agentId}" does not belong to this project.`, {
+      errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
+    });
   }
   if (input.budget !== undefined) {
     checkPrices(chain, input.budget);
@@ -102,10 +97,7 @@ export function severalOf(projectIds: readonly string[]): readonly string[] | un
 /** Throws `TOO_LARGE` if the agent's persona and tools are too large. */
 export function checkChainLength(agentId: string, chain: VersionChain): void {
   if (JSON.stringify(chain).length <= MAX_CHAIN_LENGTH) return;
-  throw new DramatisError(
-    "TOO_LARGE",
-    `The persona of "${agentId}" and its tools are too large for a conversation. Shorten them.`,
-  );
+  throw tooLarge(`The persona of "${agentId}" and its tools are too large for a conversation. Shorten them.`);
 }
 
 /** Throws `IDEMPOTENCY_CONFLICT` unless this request created the conversation. */

@@ -11,7 +11,7 @@ import { stopRequest, stopSignal } from "../../../protocol/requests.ts";
 import type { AcceptedSignal } from "../../../protocol/signal-schemas.ts";
 import type { SignalResult, StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
-import { asResult, DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { asResult, DramatisError, type ErrorData, invalid } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
 import type { ActorContext } from "../context.ts";
@@ -52,7 +52,7 @@ export class Ingress {
     const list = Array.isArray(signals) ? signals : [signals];
     if (list.length > MAX_QUEUED_SIGNALS) {
       const message = `A batch may have ${MAX_QUEUED_SIGNALS} signals. This batch has ${list.length}.`;
-      throw new DramatisError("INVALID_INPUT", message);
+      throw invalid(message);
     }
     const results: SignalResult[] = [];
     const waiting: Waiting = [];

@@ -5,7 +5,7 @@ import { messageId, resolveId, turnId } from "../../../protocol/ids.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, invalid, notFound } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
 import { MAX_QUOTED_LENGTH } from "../core/conversation-limits.ts";
@@ -25,7 +25,7 @@ export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation
   const found = resolveId(id, "op", turnOf);
   const operation = found?.turn.operations.find(({ item }) => item === found.item);
   if (found !== null && operation !== undefined) return { turn: found.turn, operation };
-  throw new DramatisError("NOT_FOUND", `This conversation has no operation "${id}".`);
+  throw notFound(`This conversation has no operation "${id}".`);
 }
 
 /**
@@ -55,7 +55,7 @@ export function repliedMessage(
       ...defined({ taint }),
     };
   }
-  throw new DramatisError("INVALID_INPUT", `This conversation has no message "${id}" to reply to.`, {
+  throw invalid(`This conversation has no message "${id}" to reply to.`, {
     errors: [{ path: "/replyToMessageId", message: "Must be the id of a message of this conversation." }],
   });
 }

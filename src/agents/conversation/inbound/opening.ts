@@ -20,7 +20,16 @@ import type { ActorAddress } from "../../../protocol/envelope.ts";
 import { calledConversationId } from "../../../protocol/ids.ts";
 import { separation } from "../../../protocol/location-policy.ts";
 import { defined } from "../../../shared/defined.ts";
-import { asResult, DramatisError, type Result, toErrorData, unwrap } from "../../../shared/errors.ts";
+import {
+  asResult,
+  conflict,
+  type DramatisError,
+  forbidden,
+  invalid,
+  type Result,
+  toErrorData,
+  unwrap,
+} from "../../../shared/errors.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import type { AfterCommit } from "../../base/mailbox/handlers.ts";
 import { NotNow } from "../../base/mailbox/handlers.ts";
@@ -80,7 +89,7 @@ export class Opening {
     const { runtime, database } = this.context;
     if (runtime.exists) {
       if (runtime.state.record.call?.operationId === call.operationId) return;
-      throw new DramatisError("CONFLICT", "The id for the conversation of this call is already used.");
+      throw conflict("The id for the conversation of this call is already used.");
     }
     if (this.#isOver) return;
     try {
@@ -169,11 +178,10 @@ export class Opening {
     const part = await agentPart(clock, () => agent(tenant, agentId), call.projectIds);
     const { chain, projectIds, leased } = unwrap(part);
     const projectId = call.projectIds.find((one) => projectIds.includes(one));
-    if (projectId === undefined)
-      throw new DramatisError("FORBIDDEN", `The agent "${agentId}" shares no project with its caller.`);
+    if (projectId === undefined) throw forbidden(`The agent "${agentId}" shares no project with its caller.`);
     const id = calledConversationId(operationId, attempt, jurisdictionOf(from));
     const apart = separation(id, agentId, this.context.location(tenant));
-    if (apart !== null) throw new DramatisError("FORBIDDEN", apart);
+    if (apart !== null) throw forbidden(apart);
     const called = calledChain(bounds === undefined ? chain : boundedChain(agentId, chain, bounds));
     const withheld = bounds && withheldTools(chain, bounds);
     checkChainLength(agentId, called);
@@ -221,12 +229,11 @@ export class Opening {
 function checkAddress(call: CallAddress, from: ActorAddress, to: ActorAddress): void {
   const isCaller = from.kind === "conversation" || from.kind === "coordinator";
   if (isCaller && isCalled(call, from, to)) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
+  throw invalid(
     "Only a conversation or a run can call an agent. Send the call to the conversation with the id of its operation.",
   );
 }
 
 function notCaller(): DramatisError {
-  return new DramatisError("FORBIDDEN", "Only the caller of a call may stop it.");
+  return forbidden("Only the caller of a call may stop it.");
 }

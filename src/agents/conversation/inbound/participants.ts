@@ -12,7 +12,7 @@ import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { separation } from "../../../protocol/location-policy.ts";
 import { newParticipantSchema, participantSchema } from "../../../protocol/participants.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { forbidden, unwrap } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { validate } from "../../../shared/validation.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
@@ -90,13 +90,10 @@ export async function broughtBy(
   const announcement = announcementTo(record, id);
   if (agents.some((known) => known.id === id)) return defined({ announcement });
   const apart = separation(record.id, id, location(tenant));
-  if (apart !== null) throw new DramatisError("FORBIDDEN", apart);
+  if (apart !== null) throw forbidden(apart);
   const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, id), [projectId]));
   if (!projectIds.includes(projectId))
-    throw new DramatisError(
-      "FORBIDDEN",
-      `The agent "${id}" does not belong to the project "${projectId}" of this conversation.`,
-    );
+    throw forbidden(`The agent "${id}" does not belong to the project "${projectId}" of this conversation.`);
   checkChainLength(id, chain);
   return {
     agent: { id, ...defined({ leased, projectIds: severalOf(projectIds) }), chain },

@@ -14,7 +14,7 @@ import {
   type ToolSubmission,
 } from "../../../protocol/requests.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { tooLarge } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
@@ -62,7 +62,7 @@ export function parseOutcome(value: unknown): ToolOutcome {
 export function parseProgress(value: unknown): Json | undefined {
   const progress = validate(z.json().optional(), value);
   if (progress === undefined || utf8Length(JSON.stringify(progress)) <= MAX_PROGRESS_BYTES) return progress;
-  throw new DramatisError("TOO_LARGE", `The progress has more than ${MAX_PROGRESS_BYTES} bytes.`);
+  throw tooLarge(`The progress has more than ${MAX_PROGRESS_BYTES} bytes.`);
 }
 
 /** Parses results from a client. Throws `INVALID_INPUT`, or `TOO_LARGE` beyond the limit of a tool's output. */
@@ -77,5 +77,5 @@ function checkSize({ result }: { result?: unknown }): void {
   const bytes = result === undefined ? 0 : utf8Length(JSON.stringify(result));
   if (bytes <= MAX_OUTPUT_BYTES) return;
   const message = `A result has ${bytes} bytes of JSON; the limit is ${MAX_OUTPUT_BYTES}. Send less.`;
-  throw new DramatisError("TOO_LARGE", message);
+  throw tooLarge(message);
 }

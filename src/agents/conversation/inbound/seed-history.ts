@@ -9,7 +9,7 @@ import { messageToEvent } from "../../../memory/session/events.ts";
 import type { SessionEvent } from "../../../memory/session/session-event.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { Ids } from "../../../ports/ids.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { tooLarge } from "../../../shared/errors.ts";
 import { checkJson } from "../../../shared/json.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 
@@ -21,10 +21,7 @@ export function checkHistory(history: unknown): void {
   if (history === undefined) return;
   checkJson(history, "The history");
   if (utf8Length(JSON.stringify(history)) <= MAX_BYTES) return;
-  throw new DramatisError(
-    "TOO_LARGE",
-    `A history may have at most ${MAX_BYTES} bytes of JSON; omit its oldest messages.`,
-  );
+  throw tooLarge(`A history may have at most ${MAX_BYTES} bytes of JSON; omit its oldest messages.`);
 }
 
 /** Returns a history as events, numbered from 0. `userId` is the user who brings the history. */

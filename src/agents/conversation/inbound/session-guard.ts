@@ -3,7 +3,7 @@
 import type { StoredSession } from "../../../memory/session/session-event.ts";
 import type { SessionStorage } from "../../../memory/session/session-store.ts";
 import type { SessionRange, SessionTable } from "../../../memory/session/session-table.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { forbidden } from "../../../shared/errors.ts";
 import { SessionAgent } from "../../base/session-agent.ts";
 import { ConversationDatabase } from "../store/conversation-database.ts";
 
@@ -68,5 +68,5 @@ class ConversationSessions implements SessionTable {
 
 function refuse(): never {
   const message = "Only turns write a conversation's session; send a signal to `ingest`.";
-  throw new DramatisError("FORBIDDEN", message);
+  throw forbidden(message);
 }

@@ -28,7 +28,7 @@ import {
   subscriberAddress,
 } from "../../../protocol/subscribers.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, forbidden, invalid, notFound } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { hasExpired, mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { validate, validateRequest } from "../../../shared/validation.ts";
@@ -74,19 +74,16 @@ export class Subscribers {
     const { database, keyValue, runtime } = this.context;
     const { record, seq } = runtime.state;
     if (to.tenant !== record.tenant)
-      throw new DramatisError("FORBIDDEN", "Only actors of the conversation's tenant may subscribe to it.");
+      throw forbidden("Only actors of the conversation's tenant may subscribe to it.");
     if (to.kind === "conversation" && to.id === record.id)
-      throw new DramatisError(
-        "INVALID_INPUT",
-        "A conversation cannot subscribe itself. Choose another actor.",
-      );
+      throw invalid("A conversation cannot subscribe itself. Choose another actor.");
     if (from !== undefined && from > seq)
-      throw new DramatisError("INVALID_INPUT", `\`from\` is ${from}, but the newest entry is ${seq}.`);
+      throw invalid(`\`from\` is ${from}, but the newest entry is ${seq}.`);
     const { cursor, sent } = database.transaction(() => {
       const known = this.#getOf(principal, to);
       if (known === undefined && this.#all().length >= MAX_SUBSCRIBERS) {
         const message = `A conversation has at most ${MAX_SUBSCRIBERS} subscribers. Unsubscribe an actor first.`;
-        throw new DramatisError("CONFLICT", message);
+        throw conflict(message);
       }
       runtime.store.noteSubscribers();
       if (known !== undefined && from !== undefined) this.#withdraw(to);
@@ -146,7 +143,7 @@ export class Subscribers {
     const { clock, keyValue, runtime } = this.context;
     const found = this.#get(envelope.to);
     if (!runtime.exists || found?.sending?.operationId !== envelope.operationId)
-      throw new DramatisError("NOT_FOUND", "This subscription is over. Subscribe again.");
+      throw notFound("This subscription is over. Subscribe again.");
     const { principal, cursor } = found;
     const isReader = !hasExpired(principal, clock.now()) && mayRead(runtime.state.record, principal);
     if (!isReader) return withBody(envelope, { frames: [], cursor, ended: "access" });
@@ -223,7 +220,7 @@ export class Subscribers {
     const known = this.#get(to);
     if (known === undefined || known.principal.subject === principal.subject || mayReadAll(principal))
       return known;
-    throw new DramatisError("FORBIDDEN", "Another user subscribed this actor.");
+    throw forbidden("Another user subscribed this actor.");
   }
 
   #get(to: ActorAddress): Subscriber | undefined {

@@ -8,7 +8,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import { turnId } from "../../../protocol/ids.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { unavailable } from "../../../shared/errors.ts";
 import type { Turn } from "../core/turn.ts";
 
 /** Milliseconds. */
@@ -37,8 +37,7 @@ export class TurnEnds {
       this.#waiting.add(waiter);
     });
     const reason = () =>
-      new DramatisError(
-        "UNAVAILABLE",
+      unavailable(
         `The turn ${id} has not ended after ${MAX_TURN_WAIT_MS / 60_000} minutes. It continues. Read it, or send the message again with the same key to wait longer.`,
         { retriable: true },
       );

@@ -12,7 +12,7 @@ import {
   type ProjectionOptions,
 } from "../../../protocol/projection-schemas.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { notFound, unavailable } from "../../../shared/errors.ts";
 import { listIds } from "../../../shared/known-ids.ts";
 import { pageOptionsSchema } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -52,7 +52,7 @@ export class ConversationRecord {
     const known = PROJECTIONS.find((candidate) => candidate === name);
     if (known === undefined) {
       const names = listIds(name, PROJECTIONS);
-      throw new DramatisError("NOT_FOUND", `There is no projection "${name}". Projections are: ${names}.`);
+      throw notFound(`There is no projection "${name}". Projections are: ${names}.`);
     }
     const page = validate(pageSchema, options);
     const reader = new TurnReader(state, this.store, newRecentTurns());
@@ -134,8 +134,7 @@ export class ConversationRecord {
       takeWhile(tail, (next) => next <= until),
     );
     if (this.#fold.seq >= seq) return this.#fold;
-    throw new DramatisError(
-      "UNAVAILABLE",
+    throw unavailable(
       `The projection has read ${this.#fold.seq} of ${seq} entries of the journal. Repeat the request to continue.`,
       { retriable: true },
     );

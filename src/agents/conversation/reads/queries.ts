@@ -19,7 +19,7 @@ import type { TurnRecording } from "../../../protocol/recording.ts";
 import type { PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
 import type { TracePart } from "../../../protocol/trace.ts";
 import type { OperationView, Snapshot } from "../../../protocol/views.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { notFound } from "../../../shared/errors.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
 import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -135,7 +135,7 @@ export class ConversationQueries {
   trace(state: ConversationState, id: string | undefined, options: TraceOptions): TracePart {
     const read = (n: number) => state.active.get(n) ?? this.store.turn(n) ?? undefined;
     const turn = id === undefined ? read(1) : this.requireTurn(state, id);
-    if (turn === undefined) throw new DramatisError("NOT_FOUND", "This conversation has no turns.");
+    if (turn === undefined) throw notFound("This conversation has no turns.");
     const after = (n: number, limit: number) => this.store.turns.list(n, "asc", limit);
     return readTrace(state, turn, { read, after }, options);
   }

@@ -13,7 +13,7 @@ import {
   type IncidentOptions,
 } from "../../../protocol/record-schemas.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { notFound } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { type Page, pageOf, pageOptionsSchema } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -57,10 +57,7 @@ export function readCauses(
   const [start] =
     seq < 1 ? [] : journalEntries(store.journal, "asc", undefined, Math.min(seq, state.seq), seq);
   if (start === undefined)
-    throw new DramatisError(
-      "NOT_FOUND",
-      `The journal has no entry ${seq}. Its entries have the numbers 1 to ${state.seq}.`,
-    );
+    throw notFound(`The journal has no entry ${seq}. Its entries have the numbers 1 to ${state.seq}.`);
   const { record } = state;
   const reader = new TurnReader(state, store, newRecentTurns());
   const turn = start.entry.turn === undefined ? undefined : reader.take(start.entry.turn);

@@ -6,7 +6,7 @@
  */
 
 import { resolveId, type TurnKey } from "../../../protocol/ids.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { notFound } from "../../../shared/errors.ts";
 import { WeakValues } from "../../../shared/weak-values.ts";
 import { turnLength } from "../core/content-size.ts";
 import type { TurnLookup } from "../core/frames.ts";
@@ -33,7 +33,7 @@ export function requireTurn<Found extends TurnKey>(
 ): Found {
   const found = resolveId(id, "turn", (n) => turnOf(n) ?? null);
   if (found !== null) return found.turn;
-  throw new DramatisError("NOT_FOUND", `This conversation has no turn "${id}".`);
+  throw notFound(`This conversation has no turn "${id}".`);
 }
 
 export class TurnReader {

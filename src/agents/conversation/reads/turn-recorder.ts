@@ -7,7 +7,7 @@
 import { turnId } from "../../../protocol/ids.ts";
 import type { TurnRecording } from "../../../protocol/recording.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, tooLarge } from "../../../shared/errors.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
 import {
   checkRecordable,
@@ -37,10 +37,7 @@ export function recordTurn(
   const rows = rowsOf(turn, journal);
   // A history from elsewhere has turns without entries.
   if (rows[0]?.entries[0]?.type !== "turn.started")
-    throw new DramatisError(
-      "CONFLICT",
-      "The journal does not have the beginning of the turn, so it has no recording.",
-    );
+    throw conflict("The journal does not have the beginning of the turn, so it has no recording.");
   return writeRecording(turnId(turn), { record, turn, options, rows });
 }
 
@@ -65,8 +62,7 @@ function rowsOf({ n, firstSeq }: Turn, journal: Pick<Journal, "headAt" | "withHe
     }
     read += slice.length;
   }
-  throw new DramatisError(
-    "TOO_LARGE",
+  throw tooLarge(
     `More than ${MAX_RECORDED_ROWS} commits of the conversation lie between the beginning and the end of the turn, so it has no recording.`,
   );
 }

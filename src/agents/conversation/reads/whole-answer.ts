@@ -1,6 +1,6 @@
 /** The answer of a called agent, for the caller that got its excerpt (DELEGATE-10). */
 import type { CallAddress } from "../../../protocol/call-address.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { notFound } from "../../../shared/errors.ts";
 import { answerOf } from "../core/caller-envelopes.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
@@ -13,7 +13,6 @@ export function wholeAnswer(
 ): Uint8Array {
   const isOf = call?.operationId === operationId && call.attempt === attempt;
   const answer = isOf && turn !== null ? answerOf(turn) : undefined;
-  if (answer === undefined)
-    throw new DramatisError("NOT_FOUND", "The conversation has no answer to this call.");
+  if (answer === undefined) throw notFound("The conversation has no answer to this call.");
   return new TextEncoder().encode(JSON.stringify(answer));
 }

@@ -39,7 +39,7 @@ import {
 } from "../../../protocol/run-call.ts";
 import type { CalledRun } from "../../../protocol/workflow-call.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { type ErrorData, forbidden, notFound } from "../../../shared/errors.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { DeliveryOutcome } from "../../base/mailbox/handlers.ts";
 import { NotNow } from "../../base/mailbox/handlers.ts";
@@ -183,7 +183,7 @@ export function calledRun(
   const called =
     found === null || operation?.attempt !== attempt ? undefined : calledRunOf(record, found.turn, operation);
   if (called !== undefined) return called;
-  throw new DramatisError("NOT_FOUND", "The conversation does not wait for a run of this attempt.");
+  throw notFound("The conversation does not wait for a run of this attempt.");
 }
 
 interface EndOfRun {
@@ -247,7 +247,7 @@ function unknown({ message }: Pick<ErrorData, "message">): ToolResult {
 /** Throws `FORBIDDEN` unless the run that an attempt has started has sent an envelope (FLOWCALL-6). */
 function checkRun(address: CallAddress, { from, to }: Pick<Envelope, "from" | "to">): void {
   if (from.kind === "coordinator" && isCalled(address, to, from)) return;
-  throw new DramatisError("FORBIDDEN", "Only the run that a call has started may report its end.");
+  throw forbidden("Only the run that a call has started may report its end.");
 }
 
 /** Throws `FORBIDDEN` unless the conversation that a call opened has sent an envelope (AGENTCALL-2). */
@@ -257,5 +257,5 @@ function checkAgent(
   message: string,
 ): void {
   if (from.kind === "conversation" && isCalled(address, to, from)) return;
-  throw new DramatisError("FORBIDDEN", message);
+  throw forbidden(message);
 }

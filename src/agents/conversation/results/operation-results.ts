@@ -15,7 +15,7 @@ import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../../
 import type { ToolOutcome, ToolSubmission } from "../../../protocol/requests.ts";
 import { workflowErrorSchema, workflowResultSchema } from "../../../protocol/workflow-call.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, invalid } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { RuntimeContext, StoredConversation } from "../context.ts";
@@ -118,7 +118,7 @@ export class OperationResults {
   checkClientCall(id: string): void {
     const { operation } = operationAt(id, this.context.runtime.turn);
     if (operation.target === "client" && isOpen(operation)) return;
-    throw new DramatisError("CONFLICT", "The call does not wait for a result of a client.");
+    throw conflict("The call does not wait for a result of a client.");
   }
 
   /**
@@ -204,12 +204,11 @@ export class OperationResults {
    * unknown operation.
    */
   async defer({ operationId, attempt, expiresInMs = DEFAULT_DEFER_MS }: DeferRequest): Promise<GivenHandle> {
-    if (this.#hookAt(operationId) !== undefined)
-      throw new DramatisError("INVALID_INPUT", "A hook cannot defer its result. Return it.");
+    if (this.#hookAt(operationId) !== undefined) throw invalid("A hook cannot defer its result. Return it.");
     const { operation } = operationAt(operationId, this.context.runtime.turn);
-    if (!isDeferrable(operation)) throw new DramatisError("INVALID_INPUT", NOT_DEFERRABLE);
+    if (!isDeferrable(operation)) throw invalid(NOT_DEFERRABLE);
     if (!isOpen(operation) || awaitsApproval(operation) || operation.attempt !== attempt)
-      throw new DramatisError("CONFLICT", "The operation no longer waits for this attempt.");
+      throw conflict("The operation no longer waits for this attempt.");
     const { tenant, id: conversationId } = this.context.runtime.state.record;
     const expiresAt = this.context.clock.now() + expiresInMs;
     const handle = await this.context.handles.give({ tenant, conversationId, operationId, expiresAt });

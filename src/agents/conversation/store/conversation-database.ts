@@ -17,7 +17,7 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict } from "../../../shared/errors.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
 import type { ActorTombstone } from "../../base/removal/actor-removal.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
@@ -129,8 +129,7 @@ export class ConversationDatabase {
   ): ConversationState {
     return this.database.transaction(() => {
       this.checkNotDeleted();
-      if (this.#record.get() !== undefined)
-        throw new DramatisError("CONFLICT", "This conversation already exists.");
+      if (this.#record.get() !== undefined) throw conflict("This conversation already exists.");
       this.createTables();
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
@@ -229,7 +228,7 @@ export class ConversationDatabase {
   /** Throws `CONFLICT` for a deleted conversation. */
   checkNotDeleted(): void {
     if (this.tombstone() === undefined) return;
-    throw new DramatisError("CONFLICT", "The conversation with this id was deleted. Use a new id.");
+    throw conflict("The conversation with this id was deleted. Use a new id.");
   }
 
   /** Replaces the record with a tombstone. The conversation then no longer exists. */

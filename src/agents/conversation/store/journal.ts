@@ -12,7 +12,7 @@ import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { invalid } from "../../../shared/errors.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { isRecorded, withoutGiven, withoutTexts } from "../core/erasure.ts";
@@ -131,8 +131,7 @@ export class Journal {
   putRaw({ seq, at, body }: { seq: number; at: number; body: unknown[] }): void {
     const newest = this.newest();
     const next = newest === null ? 1 : newest.row.seq + newest.row.entries.length;
-    if (seq !== next)
-      throw new DramatisError("INVALID_INPUT", `The next entry of the journal is ${next}, not ${seq}.`);
+    if (seq !== next) throw invalid(`The next entry of the journal is ${next}, not ${seq}.`);
     this.database.run(INSERT, seq, at, JSON.stringify(body));
   }
 

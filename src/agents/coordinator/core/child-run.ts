@@ -3,7 +3,7 @@ import type { CallAddress } from "../../../protocol/call-address.ts";
 import type { ChildRun, PartResult } from "../../../protocol/run-call.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { type DramatisError, notFound, unwrap } from "../../../shared/errors.ts";
 import { Draft } from "./draft.ts";
 import { failureOf } from "./evaluation.ts";
 import { partStart } from "./fan-out.ts";
@@ -53,14 +53,14 @@ function startOf(state: RunState, token: Token): Pick<ChildRun, "part" | "input"
 }
 
 function notWanted(): DramatisError {
-  return new DramatisError("NOT_FOUND", "The parent run no longer waits for a run of this attempt.");
+  return notFound("The parent run no longer waits for a run of this attempt.");
 }
 
 /** Returns the JSON of the output of a run for an operation of its caller, as UTF-8. Throws `NOT_FOUND`. */
 export function wholeOutput({ record, output }: RunState, { operationId, attempt }: CallAddress): Uint8Array {
   const caller = runCaller(record);
   if (output === undefined || caller?.operationId !== operationId || caller.attempt !== attempt)
-    throw new DramatisError("NOT_FOUND", "The run has no output for this operation.");
+    throw notFound("The run has no output for this operation.");
   return new TextEncoder().encode(JSON.stringify(output));
 }
 
@@ -75,7 +75,7 @@ export function partResultOf(
     parent?.operationId !== operationId ||
     parent.attempt !== attempt
   )
-    throw new DramatisError("NOT_FOUND", "The run has completed no part of this operation.");
+    throw notFound("The run has completed no part of this operation.");
   // SAFETY: the output of a run with a part is its result.
   return output as unknown as PartResult;
 }

@@ -7,7 +7,7 @@
  */
 import type { AnsweredBy } from "../../../protocol/approval.ts";
 import type { HumanAction } from "../../../protocol/task-definition.ts";
-import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
+import { conflict, type InputIssue, invalid } from "../../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import { misfits } from "../../../shared/json-schema/violations.ts";
@@ -113,7 +113,7 @@ export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered
   // The expiry of gates may have failed before this answer.
   const { deadline = Number.POSITIVE_INFINITY } = token?.phase.kind === "working" ? token.phase : {};
   if (token?.phase.kind !== "working" || work?.kind !== "gate" || deadline <= draft.now)
-    throw new DramatisError("CONFLICT", "This gate no longer waits for an answer.");
+    throw conflict("This gate no longer waits for an answer.");
   checkAnswer(work.question, answer);
   draft.noteOf(token, "gate.answered", { by, answer });
   draft.change(id, { phase: resolved(token.phase, { output: answer }) });
@@ -127,7 +127,7 @@ function checkAnswer(question: HumanAction, answer: Json): void {
   if (isReview && isJsonObject(answer) && answer.changes !== undefined)
     errors.push(...checked(schema, answer.changes, "/changes"));
   if (errors.length > 0)
-    throw new DramatisError("INVALID_INPUT", "The answer does not fit the schema of the gate.", {
+    throw invalid("The answer does not fit the schema of the gate.", {
       errors: errors.map(({ path, message }) => ({ path: `/answer${path}`, message })),
     });
 }

@@ -4,7 +4,7 @@ import type { RunPart, TreeShare } from "../../../protocol/run-call.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { workspaceOf } from "../../../protocol/workspace.ts";
 import type { CallTrail } from "../../../shared/call-trail.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { type DramatisError, notFound } from "../../../shared/errors.ts";
 import type { WorkspaceLink } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
@@ -79,5 +79,5 @@ export function runWorkspace({
 
 /** Returns the error for an unknown run. A run of another user gets the same error (RUNACCESS-1). */
 export function unknownRun(): DramatisError {
-  return new DramatisError("NOT_FOUND", "Run not found. Check the id and your access to the run.");
+  return notFound("Run not found. Check the id and your access to the run.");
 }

@@ -14,7 +14,7 @@
  */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, DramatisError } from "../../../shared/errors.ts";
 import type { Draft } from "./draft.ts";
 import { consider } from "./fan-in.ts";
 import type { RunRecord } from "./record.ts";
@@ -96,7 +96,7 @@ function checkRetry({ before, status, stopped }: Draft, seq: number | undefined)
           (stopped.tokens.size === 0
             ? `This run has no work to repeat: ${before.error?.message ?? ""} Start another run.`
             : undefined));
-  if (problem !== undefined) throw new DramatisError("CONFLICT", problem);
+  if (problem !== undefined) throw conflict(problem);
 }
 
 /** Returns why the failure of a run is final; `undefined` if no caller waited for the run. */
@@ -152,8 +152,7 @@ function renewed(record: RunRecord, { phase, again, ...token }: Token, now: numb
   const isOther = work?.kind === "gate" || (work?.kind === "task" && work.task.effect === "once");
   const operations = (again?.operations ?? 0) + Number(isOther);
   if (operations > MAX_RETRIES)
-    throw new DramatisError(
-      "CONFLICT",
+    throw conflict(
       `"${token.node}" was retried ${operations - 1} times, which is the maximum. Start another run.`,
     );
   const next: Again = { attempts: phase.attempt, operations };

@@ -21,7 +21,7 @@ import {
   UNAUTHORIZED_CLOSE,
 } from "../../../protocol/frames.ts";
 import type { SocketOptions } from "../../../protocol/upgrade-request.ts";
-import { DramatisError, toErrorData } from "../../../shared/errors.ts";
+import { DramatisError, toErrorData, tooLarge } from "../../../shared/errors.ts";
 import { parseJsonText } from "../../../shared/json.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -157,8 +157,7 @@ export class RunSockets {
 
 function parsed(message: WSMessage): z.output<typeof messageSchema> {
   if (typeof message !== "string") throw new DramatisError("INVALID_JSON", "Send frames as JSON text.");
-  if (message.length > MAX_MESSAGE)
-    throw new DramatisError("TOO_LARGE", `A frame may have at most ${MAX_MESSAGE} characters.`);
+  if (message.length > MAX_MESSAGE) throw tooLarge(`A frame may have at most ${MAX_MESSAGE} characters.`);
   return validate(messageSchema, parseJsonText(message, "The frame"));
 }
 

@@ -3,7 +3,7 @@ import { type StartRun, startRun } from "../../../protocol/coordinator-api.ts";
 import { calledRunId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, DramatisError, forbidden, invalid } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
@@ -18,7 +18,7 @@ export function parseStart(input: StartRun): StartRun {
   if (origin === undefined) return request;
   const { operationId, attempt, conversationId } = origin;
   if (calledRunId(operationId, attempt, jurisdictionOf(conversationId)) === id) return request;
-  throw new DramatisError("INVALID_INPUT", "Only the run of an operation has this operation as its origin.");
+  throw invalid("Only the run of an operation has this operation as its origin.");
 }
 
 /** Returns a hash that identifies repeated requests. */
@@ -37,8 +37,7 @@ export function checkRepeated(
   { request, key }: { request: string; key: string | undefined },
 ): void {
   checkReader(record, principal);
-  if (key === undefined)
-    throw new DramatisError("CONFLICT", "This run already exists. Use another id to start another run.");
+  if (key === undefined) throw conflict("This run already exists. Use another id to start another run.");
   if (record.request !== request)
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",
@@ -53,8 +52,7 @@ export function checkRepeated(
 export function refuseWaiting(workflow: PinnedWorkflow, path: readonly string[]): void {
   for (const { ref, agent } of workflow.definition.nodes) {
     if (agent !== undefined && path.includes(agent))
-      throw new DramatisError(
-        "FORBIDDEN",
+      throw forbidden(
         `The workflow "${workflow.library}/${workflow.id}" asks "${agent}" in its node "${ref}", and this agent waits for the run. Let another agent run the workflow.`,
       );
   }

@@ -14,7 +14,7 @@ import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict } from "../../../shared/errors.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
@@ -66,7 +66,7 @@ export class RunDatabase {
   /** Creates the tables and the record, in the caller's transaction. Throws `CONFLICT` if the run exists. */
   create(state: RunState): RunState {
     const { workflow, input, ...record } = state.record;
-    if (this.#record.get() !== undefined) throw new DramatisError("CONFLICT", "This run already exists.");
+    if (this.#record.get() !== undefined) throw conflict("This run already exists.");
     for (const statement of [CREATE_JOURNAL, CREATE_TOKENS, CREATE_VALUES]) this.database.run(statement);
     this.#record.put(record);
     this.#putValue("workflow", workflow as unknown as Json);

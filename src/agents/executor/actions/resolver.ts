@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import { ToolError } from "../../../library/tools/tool-error.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { invalid } from "../../../shared/errors.ts";
 import { isPrivateHost } from "../../../shared/host-rules.ts";
 
 /** Returns the addresses of a public name. Throws `ToolError`. */
@@ -27,8 +27,7 @@ export function resolverAt(address: string): ResolveHost {
   const url = URL.parse(address);
   const isLocal = url?.protocol === "http:" && ["127.0.0.1", "localhost", "[::1]"].includes(url.hostname);
   if (url?.protocol !== "https:" && !isLocal)
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `\`tasks.resolver\` is "${address}". Give the https address of a server for DNS over HTTPS, such as https://cloudflare-dns.com/dns-query.`,
     );
   return async (name, signal) => {

@@ -12,7 +12,7 @@ import type { CoordinatorApi } from "../../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../../protocol/ids.ts";
 import type { TriggerStarted } from "../../../protocol/trigger-api.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { forbidden, invalid, unwrap } from "../../../shared/errors.ts";
 import { inJurisdiction, jurisdictionOf } from "../../../shared/location.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { sha256Hex } from "../../../shared/sha256.ts";
@@ -35,14 +35,13 @@ export async function start(ports: StartPorts, firing: Firing): Promise<TriggerS
   const { id, tenant, starts, key, traceparent } = firing;
   const principal = actorOf(firing);
   if (!(await ports.mayAct(principal)))
-    throw new DramatisError(
-      "FORBIDDEN",
+    throw forbidden(
       `"${firing.actsAs}" may no longer act. Let an authorised subject change the trigger, or delete it.`,
     );
   const idempotencyKey = `${id}:${key}`;
   if ("conversationId" in starts) {
     const { conversationId, content, to, untrusted } = starts;
-    if (content === undefined) throw new DramatisError("INVALID_INPUT", "The turn has no content.");
+    if (content === undefined) throw invalid("The turn has no content.");
     const conversation = await ports.actors.conversation(tenant, conversationId);
     const turn = { content, idempotencyKey, ...defined({ to, untrusted, traceparent }) };
     const { turnId } = unwrap(await conversation.startTurn(principal, turn));

@@ -20,7 +20,7 @@ import {
 import { webhookPath } from "../../../protocol/webhook.ts";
 import { parseContent } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { forbidden, tooLarge } from "../../../shared/errors.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -129,7 +129,7 @@ export function isWebhook(when: TriggerWhen): boolean {
 
 function requireAuthor(principal: Principal): void {
   if (mayAuthor(principal)) return;
-  throw new DramatisError("FORBIDDEN", "Only authors and administrators may create and change triggers.");
+  throw forbidden("Only authors and administrators may create and change triggers.");
 }
 
 function checkTime(when: TriggerWhen, now: number): void {
@@ -148,10 +148,7 @@ function checkTime(when: TriggerWhen, now: number): void {
 function checkedStarts(starts: TriggerStarts, when: TriggerWhen): TriggerStarts {
   const { length } = JSON.stringify(starts);
   if (length > MAX_STARTS_LENGTH)
-    throw new DramatisError(
-      "TOO_LARGE",
-      `\`starts\` has ${length} characters as JSON. The maximum is ${MAX_STARTS_LENGTH}.`,
-    );
+    throw tooLarge(`\`starts\` has ${length} characters as JSON. The maximum is ${MAX_STARTS_LENGTH}.`);
   if ("workflow" in starts) return starts;
   if (starts.content !== undefined) parseContent(starts.content, "/starts/content");
   else if (!isWebhook(when))

@@ -1,6 +1,6 @@
 /** The storage of a trigger in its actor's database: the trigger, and one row for each delivery of the last 14 days. */
 import type { TriggerStarted } from "../../../protocol/trigger-api.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { conflict, type DramatisError, notFound } from "../../../shared/errors.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import type { TriggerRecord } from "../core/record.ts";
 
@@ -49,7 +49,7 @@ export class TriggerStore {
 
   /** Throws `CONFLICT` if the trigger exists. */
   create(record: TriggerRecord): void {
-    if (this.find() !== undefined) throw new DramatisError("CONFLICT", "This trigger already exists.");
+    if (this.find() !== undefined) throw conflict("This trigger already exists.");
     if (record.secret !== undefined) {
       this.stores.database.run(CREATE);
       this.stores.database.run(INDEX);
@@ -77,8 +77,5 @@ export class TriggerStore {
 
 /** The error for a trigger that does not exist or that the caller may not see. */
 export function unknownTrigger(): DramatisError {
-  return new DramatisError(
-    "NOT_FOUND",
-    "Trigger not found. A trigger of another subject is reported as not found.",
-  );
+  return notFound("Trigger not found. A trigger of another subject is reported as not found.");
 }

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { decodeText } from "../../../git/bytes.ts";
 import type { WORKSPACE_INPUTS, WorkspaceKind } from "../../../protocol/workspace.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { invalid, notFound } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { wholeLength } from "../../../shared/text.ts";
 import { treeChanges, treeDiff } from "./diff.ts";
@@ -57,8 +57,7 @@ export async function operate(
     case "repo.tree": {
       const folder = treePath(input.path ?? "");
       const files = tree.paths(folder);
-      if (files.length === 0 && folder !== "")
-        throw new DramatisError("NOT_FOUND", `There is no folder "${folder}" with files.`);
+      if (files.length === 0 && folder !== "") throw notFound(`There is no folder "${folder}" with files.`);
       const changes = isForPerson ? treeChanges(await base(), tree, folder) : [];
       const most = MAX_LISTED[reader];
       const more = Math.max(files.length, changes.length) - most;
@@ -103,15 +102,10 @@ async function readLines(
 ): Promise<JsonObject> {
   const content = await tree.read(path);
   const text = decodeText(content);
-  if (text === undefined)
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `"${path}" is not UTF-8 text: it has ${content.byteLength} bytes.`,
-    );
+  if (text === undefined) throw invalid(`"${path}" is not UTF-8 text: it has ${content.byteLength} bytes.`);
   const all = text.split("\n");
   const total = all.at(-1) === "" ? all.length - 1 : all.length;
-  if (from > Math.max(1, total))
-    throw new DramatisError("INVALID_INPUT", `"${path}" has ${total} lines. Read from an earlier line.`);
+  if (from > Math.max(1, total)) throw invalid(`"${path}" has ${total} lines. Read from an earlier line.`);
   const part = all.slice(from - 1, from - 1 + lines).join("\n");
   const shown = part.slice(0, wholeLength(part, MAX_TEXT));
   const to = Math.min(total, from - 1 + shown.split("\n").length);

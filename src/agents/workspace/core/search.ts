@@ -1,7 +1,7 @@
 /** Searches the files of a tree for a text or a regular expression. Pure. */
 import { RE2JS } from "re2js";
 import { decodeText } from "../../../git/bytes.ts";
-import { DramatisError, errorText } from "../../../shared/errors.ts";
+import { errorText, invalid, notFound } from "../../../shared/errors.ts";
 import { shorten } from "../../../shared/text.ts";
 import type { WorkingTree } from "./working-tree.ts";
 
@@ -37,8 +37,7 @@ export async function searchTree(
   const { isMatch, cost } = matcher(query, isRegex, ignoreCase);
   const maxBytes = Math.min(MAX_BYTES, Math.floor(MAX_WORK / cost));
   const paths = tree.entry(path) === undefined ? tree.paths(path) : [path];
-  if (paths.length === 0 && path !== "")
-    throw new DramatisError("NOT_FOUND", `There is no file or folder "${path}".`);
+  if (paths.length === 0 && path !== "") throw notFound(`There is no file or folder "${path}".`);
   const matches: FoundLine[] = [];
   let bytes = 0;
   for (const each of paths) {
@@ -72,23 +71,17 @@ interface Matcher {
 }
 
 function matcher(query: string, isRegex: boolean, ignoreCase: boolean): Matcher {
-  if (query === "") throw new DramatisError("INVALID_INPUT", "The search is empty. Give a text.");
+  if (query === "") throw invalid("The search is empty. Give a text.");
   if (!isRegex) {
     const wanted = ignoreCase ? query.toLowerCase() : query;
     return { isMatch: (line) => (ignoreCase ? line.toLowerCase() : line).includes(wanted), cost: 1 };
   }
   if (query.length > MAX_PATTERN)
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `The regular expression has more than ${MAX_PATTERN} characters.`,
-    );
+    throw invalid(`The regular expression has more than ${MAX_PATTERN} characters.`);
   const pattern = compiled(query, ignoreCase);
   const cost = pattern.programSize();
   if (cost > MAX_PROGRAM)
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "The regular expression takes too many steps. Use smaller repetitions.",
-    );
+    throw invalid("The regular expression takes too many steps. Use smaller repetitions.");
   return { isMatch: (line) => pattern.matcher(line.slice(0, MAX_LINE)).find(), cost };
 }
 
@@ -96,6 +89,6 @@ function compiled(query: string, ignoreCase: boolean): RE2JS {
   try {
     return RE2JS.compile(query, ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
   } catch (error) {
-    throw new DramatisError("INVALID_INPUT", `The regular expression is not valid: ${errorText(error)}`);
+    throw invalid(`The regular expression is not valid: ${errorText(error)}`);
   }
 }

@@ -1,6 +1,6 @@
 /** Paths of files as tools and people name them. Pure. */
 import { pathProblem } from "../../../git/path-problem.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, invalid } from "../../../shared/errors.ts";
 
 /** The folder of the repository in a shell. */
 export const ROOT = "/workspace";
@@ -15,7 +15,7 @@ export function treePath(given: string): string {
   if (path === "" || path === ".") return "";
   if (leaves(path)) throw outside(`"${given}" is outside of the repository. Write the path from its root.`);
   const problem = pathProblem(path);
-  if (problem !== undefined) throw new DramatisError("INVALID_INPUT", `"${given}" ${problem}`);
+  if (problem !== undefined) throw invalid(`"${given}" ${problem}`);
   return path;
 }
 

@@ -11,7 +11,7 @@
  */
 import { decodeText } from "../../../git/bytes.ts";
 import { MAX_CHANGES } from "../../../git/limits.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, invalid, notFound, tooLarge } from "../../../shared/errors.ts";
 import { outside, segmentsOf, treePath } from "./tree-path.ts";
 
 /** A file, a program, or a symbolic link, as Git writes them. */
@@ -313,7 +313,7 @@ export class WorkingTree {
       .slice(0, 3);
     const hint =
       similar.length === 0 ? "" : ` Did you mean ${similar.map((each) => `"${each}"`).join(", ")}?`;
-    return new DramatisError("NOT_FOUND", `There is no file "${path}".${hint}`);
+    return notFound(`There is no file "${path}".${hint}`);
   }
 }
 
@@ -362,12 +362,4 @@ function byPath(one: { path: string }, other: { path: string }): number {
 
 function leavesByLink(path: string): DramatisError {
   return outside(`"${path}" leaves the repository by a symbolic link.`);
-}
-
-function invalid(message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message);
-}
-
-function tooLarge(message: string): DramatisError {
-  return new DramatisError("TOO_LARGE", message);
 }

@@ -15,7 +15,7 @@ import {
   containerResult,
 } from "../../../protocol/container.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, invalid, tooLarge, unavailable } from "../../../shared/errors.ts";
 import { shorten } from "../../../shared/text.ts";
 import type { CommandChange } from "../core/command-changes.ts";
 import type { WorkingTree } from "../core/working-tree.ts";
@@ -134,7 +134,7 @@ async function requestOf(
     // A container that hangs would hold up the next commands, too.
     if (deadline.aborted) await container.destroy();
     if (error instanceof DramatisError) throw error;
-    throw unavailable(error instanceof Error ? error.message : String(error));
+    throw brokenAnswer(error instanceof Error ? error.message : String(error));
   });
 }
 
@@ -229,10 +229,9 @@ function accepted(answer: Answer): Answer {
   if (status === 200 || status === 204) return answer;
   const { message } = Object(parsed(bytes));
   const reason = shorten(typeof message === "string" ? message : decode(bytes), 500);
-  if (status === 413) throw new DramatisError("TOO_LARGE", reason);
-  if (status === 422)
-    throw new DramatisError("INVALID_INPUT", `The changes of the command cannot be taken. ${reason}`);
-  throw unavailable(`It answered with the status ${status}: ${reason}`);
+  if (status === 413) throw tooLarge(reason);
+  if (status === 422) throw invalid(`The changes of the command cannot be taken. ${reason}`);
+  throw brokenAnswer(`It answered with the status ${status}: ${reason}`);
 }
 
 async function bytesOf(response: Response, most: number): Promise<Uint8Array> {
@@ -240,7 +239,7 @@ async function bytesOf(response: Response, most: number): Promise<Uint8Array> {
   let size = 0;
   for await (const part of response.body ?? []) {
     size += part.byteLength;
-    if (size > most) throw unavailable(`Its answer has more than ${most} bytes.`);
+    if (size > most) throw brokenAnswer(`Its answer has more than ${most} bytes.`);
     parts.push(part);
   }
   return concat(parts);
@@ -255,12 +254,11 @@ function parsed(bytes: Uint8Array): unknown {
 }
 
 function unknownForm(): DramatisError {
-  return unavailable("It gave an answer in an unknown form.");
+  return brokenAnswer("It gave an answer in an unknown form.");
 }
 
-function unavailable(reason: string): DramatisError {
-  return new DramatisError(
-    "UNAVAILABLE",
+function brokenAnswer(reason: string): DramatisError {
+  return unavailable(
     `The container of the shell does not answer as it should. ${reason} No file changed. Run the command again.`,
     { retriable: true },
   );

@@ -5,7 +5,7 @@
  * POOL-3  A deployment sets the bound in bytes. With 0, all indexes stay unloaded.
  * POOL-2  An index that exceeds the bound alone is not held.
  */
-import { DramatisError } from "../../../shared/errors.ts";
+import { invalid } from "../../../shared/errors.ts";
 
 /** Default bound of all loaded indexes of an isolate, in bytes. */
 const DEFAULT_INDEX_BYTES = 32 * 1024 * 1024;
@@ -24,10 +24,7 @@ export class IndexPool {
   /** Throws `INVALID_INPUT` for an invalid bound. */
   constructor(readonly maxBytes: number = DEFAULT_INDEX_BYTES) {
     if (!Number.isSafeInteger(maxBytes) || maxBytes < 0)
-      throw new DramatisError(
-        "INVALID_INPUT",
-        `\`memory.indexBytes\` is ${maxBytes}. Give a number of bytes.`,
-      );
+      throw invalid(`\`memory.indexBytes\` is ${maxBytes}. Give a number of bytes.`);
   }
 
   get bytes(): number {

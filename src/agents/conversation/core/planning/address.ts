@@ -12,7 +12,7 @@
  *            like such a name are marked, so a user cannot imitate another speaker.
  */
 import { plainText } from "../../../../shared/content.ts";
-import { DramatisError } from "../../../../shared/errors.ts";
+import { invalid } from "../../../../shared/errors.ts";
 import { MENTION } from "../../../../shared/identifiers.ts";
 import { originOf } from "../caller.ts";
 import { MAX_SHOWN_TURNS } from "../conversation-limits.ts";
@@ -98,7 +98,7 @@ export function turnsOfOtherAgents(
 
 function refuse(to: string, present: readonly ConversationAgent[]): never {
   const known = present.map(({ id }) => `"${id}"`).join(", ");
-  throw new DramatisError("INVALID_INPUT", `/to: No agent "${to}" takes part in this conversation.`, {
+  throw invalid(`/to: No agent "${to}" takes part in this conversation.`, {
     errors: [{ path: "/to", message: `Must be one of the agents that take part: ${known}.` }],
   });
 }

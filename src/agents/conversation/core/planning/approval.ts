@@ -20,7 +20,7 @@ import { MAX_ASKS, MAX_CONVERSATION_ASKS } from "../../../../protocol/agent-call
 import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { DramatisError } from "../../../../shared/errors.ts";
+import { conflict, type DramatisError } from "../../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { awaitsApproval, type Operation, withAsk } from "../operation.ts";
 import type { AgentAsked, ApprovalResolved } from "../signals.ts";
@@ -128,7 +128,7 @@ function whyOf(outcome: Denial, reason: string | undefined): string {
 }
 
 function refused(why: string): DramatisError {
-  return new DramatisError("CONFLICT", `The answer was not accepted for this operation: ${why}`);
+  return conflict(`The answer was not accepted for this operation: ${why}`);
 }
 
 /** Plans after a request of a called agent, or after its answer. */

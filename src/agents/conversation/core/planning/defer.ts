@@ -15,7 +15,7 @@
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
-import { DramatisError } from "../../../../shared/errors.ts";
+import { conflict } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
 import type { ToolDeferred } from "../signals.ts";
@@ -68,8 +68,7 @@ export function hasOutcome(operation: Operation, outcome: ToolOutcome): boolean 
 
 /** Throws `CONFLICT` for a handle that has expired. */
 export function checkExpiry({ expiresAt }: { expiresAt: number }, now: number): void {
-  if (expiresAt <= now)
-    throw new DramatisError("CONFLICT", "The result was not accepted: its handle has expired.");
+  if (expiresAt <= now) throw conflict("The result was not accepted: its handle has expired.");
 }
 
 /** Returns the result of a deferred operation at its expiry. */

@@ -24,7 +24,7 @@ import type { TaintedText } from "../../../../model/taint.ts";
 import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import type { Handoff } from "../../../../protocol/participants.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
+import { conflict, type DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDeleted, Join, Leave } from "../change-signals.ts";
 import {
   HANDOFF_SHARE,
@@ -99,8 +99,7 @@ export function planLeave(
   if (participant.type === "user") return [leaves];
   const { id } = participant;
   if (id === primaryAgent(record).id)
-    throw new DramatisError(
-      "CONFLICT",
+    throw conflict(
       `The agent "${id}" answers messages without an addressee, so it stays. End the conversation instead.`,
     );
   return agentLeaves(state, id, by, LEFT, input);
@@ -144,7 +143,7 @@ function agentLeaves(
 }
 
 function full(message: string): DramatisError {
-  return new DramatisError("CONFLICT", `${message} Remove one first, or start another conversation.`);
+  return conflict(`${message} Remove one first, or start another conversation.`);
 }
 
 /** An agent that joins, and the text of its handoff, if any. */

@@ -20,7 +20,7 @@ import { MAX_OUTPUT_BYTES, type ToolResult } from "../../../../protocol/executor
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import type { TaskModelUsage, TaskSummary } from "../../../../protocol/task-summary.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { DramatisError } from "../../../../shared/errors.ts";
+import { conflict, type DramatisError, tooLarge } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import { activeLength, lengthOf, resultsLength } from "../content-size.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../conversation-limits.ts";
@@ -137,7 +137,7 @@ export function planGivenResult(
   if (isGiven(operation, outcome)) return [];
   const result = clientResult(operation, outcome);
   const excess = excessOf(state, turn, result);
-  if (excess !== null) throw tooLarge(excess);
+  if (excess !== null) throw tooLargeResult(excess);
   return resume(state, turn, [{ item, result }]);
 }
 
@@ -258,11 +258,11 @@ export function clientResult({ toolCallId }: Operation, { result, error }: ToolO
 }
 
 export function refused(why: string): DramatisError {
-  return new DramatisError("CONFLICT", `The result was not accepted: ${why}`);
+  return conflict(`The result was not accepted: ${why}`);
 }
 
-function tooLarge(excess: string): DramatisError {
-  return new DramatisError("TOO_LARGE", `The result is too large: ${excess} Send a smaller one.`);
+function tooLargeResult(excess: string): DramatisError {
+  return tooLarge(`The result is too large: ${excess} Send a smaller one.`);
 }
 
 /** Returns the earliest time of an operation's next attempt; `undefined` if the failed one was the last. */

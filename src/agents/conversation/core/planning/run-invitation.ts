@@ -12,7 +12,7 @@
  *              called the tool, and any agent in a conversation that a call opened, are `FORBIDDEN`.
  */
 import { defined } from "../../../../shared/defined.ts";
-import { DramatisError } from "../../../../shared/errors.ts";
+import { forbidden, notFound } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { isOpen } from "../operation.ts";
 import type { RunInvited } from "../signals.ts";
@@ -34,14 +34,13 @@ export function planRunInvited(
     !isOpen(operation) ||
     operation.attempt !== origin.attempt
   )
-    throw new DramatisError("NOT_FOUND", "The call that started the run is over, so the agent did not join.");
+    throw notFound("The call that started the run is over, so the agent did not join.");
   if (state.record.call !== undefined)
-    throw new DramatisError(
-      "FORBIDDEN",
+    throw forbidden(
       `"${agentId}" cannot join: another agent called "${turn.agentId}", which works alone. Use the mode "delegate".`,
     );
   if (agentId === turn.agentId)
-    throw new DramatisError("FORBIDDEN", `"${agentId}" waits for the run, so the run cannot invite it.`);
+    throw forbidden(`"${agentId}" waits for the run, so the run cannot invite it.`);
   const { joins, starts } = bringIn(
     state,
     turn,

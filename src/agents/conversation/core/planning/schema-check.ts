@@ -5,7 +5,7 @@
  *           (INSCHEMA-1). The sender gets the error, before the turn starts.
  */
 import { inputSchemaIssues } from "../../../../library/definitions/input-schema.ts";
-import { DramatisError, type InputIssue } from "../../../../shared/errors.ts";
+import { type InputIssue, invalid } from "../../../../shared/errors.ts";
 import { isJson, type JsonObject } from "../../../../shared/json.ts";
 import { Patterns } from "../../../../shared/json-schema/pattern.ts";
 import { issuesText } from "../../../../shared/validation.ts";
@@ -24,7 +24,7 @@ export function checkTurnSchemas({ output, tools = [] }: Pick<Turn, "output" | "
   if (output !== undefined) issues.push(...outputSchemaIssues(output.schema, patterns));
   if (issues.length === 0) return;
   const errors = issues.slice(0, MAX_ISSUES);
-  throw new DramatisError("INVALID_INPUT", `A schema cannot be used: ${issuesText(errors)}`, { errors });
+  throw invalid(`A schema cannot be used: ${issuesText(errors)}`, { errors });
 }
 
 function outputSchemaIssues(schema: JsonObject, patterns: Patterns): InputIssue[] {

@@ -114,13 +114,16 @@ function checkClientTools(
   const own = new Set(chain.tools.map(({ definition }) => definition.name));
   const taken = tools.findIndex(({ name }) => own.has(name));
   if (taken >= 0)
-    throw invalid(`/tools/${taken}/name`, "The agent has a tool of this name; choose another name.");
+    throw invalidMember(`/tools/${taken}/name`, "The agent has a tool of this name; choose another name.");
   if (choice === "required" && own.size + tools.length === 0) {
-    throw invalid("/toolChoice", "This turn has no tools, so the model cannot be required to call one.");
+    throw invalidMember(
+      "/toolChoice",
+      "This turn has no tools, so the model cannot be required to call one.",
+    );
   }
   if (typeof choice !== "object" || own.has(choice.name)) return;
   if (tools.some(({ name }) => name === choice.name)) return;
-  throw invalid(
+  throw invalidMember(
     "/toolChoice/name",
     "The agent and the message have no tool with this name. Choose a tool of the agent or of the message.",
   );
@@ -130,6 +133,6 @@ function tooMany(message: string, retriable = true): DramatisError {
   return new DramatisError("TOO_MANY_TURNS", message, { retriable });
 }
 
-function invalid(path: string, message: string): DramatisError {
+function invalidMember(path: string, message: string): DramatisError {
   return invalidAt(path, message, `${path}: ${message}`);
 }

@@ -4,7 +4,7 @@
  * RECORDING-1  A recording has the entries of one turn up to its end. Entries of other turns are left out.
  */
 import type { TurnRecording } from "../../../../protocol/recording.ts";
-import { DramatisError } from "../../../../shared/errors.ts";
+import { conflict } from "../../../../shared/errors.ts";
 import type { Json } from "../../../../shared/json.ts";
 import type { PlanInput } from "../decisions.ts";
 import type { JournalEntry } from "../journal-entry.ts";
@@ -38,11 +38,10 @@ export interface Recording {
 /** Throws `CONFLICT` for a turn that is active or has erased content. */
 export function checkRecordable({ status, erased = [] }: Turn): void {
   if (status === "active")
-    throw new DramatisError("CONFLICT", "The turn is in progress. Record or replay it after its end.", {
+    throw conflict("The turn is in progress. Record or replay it after its end.", {
       retriable: true,
     });
-  if (erased.length > 0)
-    throw new DramatisError("CONFLICT", "Content of the turn is erased, so it cannot be replayed.");
+  if (erased.length > 0) throw conflict("Content of the turn is erased, so it cannot be replayed.");
 }
 
 /** Returns the recording with the types of the core. */
