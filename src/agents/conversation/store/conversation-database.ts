@@ -128,8 +128,7 @@ export class ConversationDatabase {
     settings: Partial<Pick<BaseState, "order" | "budget" | "orchestration">> = {},
   ): ConversationState {
     return this.database.transaction(() => {
-      this.checkNotDeleted();
-      if (this.#record.get() !== undefined) throw conflict("This conversation already exists.");
+      if (this.checkNotDeleted() !== undefined) throw conflict("This conversation already exists.");
       this.createTables();
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
@@ -225,9 +224,10 @@ export class ConversationDatabase {
     return stored !== undefined && isTombstone(stored) ? stored : undefined;
   }
 
-  /** Throws `CONFLICT` for a deleted conversation. */
-  checkNotDeleted(): void {
-    if (this.tombstone() === undefined) return;
+  /** Returns the record if the conversation exists. Throws `CONFLICT` for a deleted conversation. */
+  checkNotDeleted(): StoredRecord | undefined {
+    const stored = this.#record.get();
+    if (stored === undefined || !isTombstone(stored)) return stored;
     throw conflict("The conversation with this id was deleted. Use a new id.");
   }
 
