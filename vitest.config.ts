@@ -52,6 +52,7 @@ const workers = (name: string, files: Files) => ({
           PROVIDER_URL: inject<string>("providerUrl"),
           PROVIDER_CONTROL_URL: inject<string>("providerControlUrl"),
           MCP_URL: inject<string>("mcpUrl"),
+          GIT_URL: inject<string>("gitUrl"),
           MCP_TOKEN: "the-secret-of-the-desk",
           SECRETS_KEY: "a key of the tests with more than 32 bytes",
         },

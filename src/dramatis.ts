@@ -27,7 +27,6 @@ import { removeWorkspace } from "./agents/base/removal/removed-workspace.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createEventLogClass } from "./agents/event-log/event-log.ts";
-import { resolverAt } from "./agents/executor/actions/resolver.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { createTriggerClass } from "./agents/trigger/trigger.ts";
 import { createWorkspaceClass, shellOf } from "./agents/workspace/workspace.ts";
@@ -52,6 +51,7 @@ import { type PinOptions, pinTool, pinWorkflow } from "./library/registry/pin.ts
 import { Registry } from "./library/registry/registry.ts";
 import { resolveChain } from "./library/registry/resolve.ts";
 import { resolveUpkeep } from "./library/registry/upkeep.ts";
+import { resolverAt } from "./library/tasks/resolver.ts";
 import { checkedRunInput } from "./library/workflows/run-input.ts";
 import { McpConnections } from "./mcp/connections.ts";
 import { McpTools } from "./mcp/mcp-tools.ts";
@@ -204,7 +204,7 @@ export function dramatis(options: DramatisOptions) {
       artifacts: () => requiredArtifacts(env),
       mcpServers: () => mcpTools(env),
       libraries: (tenant) => libraries(env, tenant),
-      ...defined({ signIn }),
+      ...defined({ signIn, resolve }),
       model: () => (defaultProfile(env).provider === "offline" ? "offline" : undefined),
       missing: () =>
         missingParts(

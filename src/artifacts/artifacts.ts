@@ -20,7 +20,8 @@ import {
 } from "../d1/artifacts.ts";
 import { ARTIFACTS, type RepositoryAddress, type Rider } from "../d1/repositories.ts";
 import { decodeText, encode, sha1, toHex } from "../git/bytes.ts";
-import { GitRepository, HEADS } from "../git/git-repository.ts";
+import { GitRepository } from "../git/git-repository.ts";
+import { HEADS } from "../git/import-moves.ts";
 import { type Identity, oidOf } from "../git/objects.ts";
 import { pathProblem } from "../git/path-problem.ts";
 import type { GitPorts } from "../git/stored-packs.ts";

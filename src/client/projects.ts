@@ -78,6 +78,25 @@ export interface ProjectsClient {
     options?: RequestOptions,
   ): Promise<z.infer<typeof commitView>>;
   /** Returns a repository as a git bundle. For authors, operators and administrators. */
+  /**
+   * Adds the branches and tags of a repository on another git server; `branch` names the only branch. For authors and administrators.
+   *
+   * @example
+   * await client.projects.fetch("shop", "web", { url: "https://github.com/example/web.git" });
+   */
+  fetch(
+    id: string,
+    repo: string,
+    from: { url: string; branch?: string },
+    options?: RequestOptions,
+  ): Promise<Branches>;
+  /** Pushes a branch to a branch of a repository on another git server. Default: the default branch, under its own name. */
+  push(
+    id: string,
+    repo: string,
+    to: { url: string; branch?: string; to?: string },
+    options?: RequestOptions,
+  ): Promise<z.infer<typeof commitView>>;
   exportBundle(id: string, repo: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
   /** Adds the branches and tags of a git bundle, and returns all branches. A branch moves only forward, otherwise it fails with `CONFLICT`. */
   importBundle(id: string, repo: string, bundle: Blob, options?: RequestOptions): Promise<Branches>;
@@ -159,6 +178,8 @@ export function projectsClient({ get, list, write, remove, download }: Requests)
     addRepository: (id, added, init) => write("POST", pathOf("projects", id, "repos"), added, init),
     deleteRepository: (id, repo, init) => remove(repository(id, repo), init),
     branches: (id, repo, init) => get(repository(id, repo, "branches"), init),
+    fetch: (id, repo, input, init) => write("POST", repository(id, repo, "fetch"), input, init),
+    push: (id, repo, input, init) => write("POST", repository(id, repo, "push"), input, init),
     writeFiles: (id, repo, input, init) => write("PUT", repository(id, repo, "files"), input, init),
     exportBundle: (id, repo, init) => download(repository(id, repo, "bundle"), init),
     importBundle: (id, repo, bundle, init) => write("PUT", repository(id, repo, "bundle"), bundle, init),

@@ -88,5 +88,5 @@ export async function checkHistory(
 }
 
 function broken(problem: string): DramatisError {
-  return invalid(`The history ${problem}. Repair it, then make the bundle again.`);
+  return invalid(`The history ${problem}. Repair it, then import it again.`);
 }

@@ -9,20 +9,21 @@ import type { PackRow, Reference, ReferenceMove, RepositoryAddress, Rider } from
 import type { BranchMergeStrategy } from "../protocol/workspace.ts";
 import { branchProblem } from "../shared/branch-problem.ts";
 import { conflict, invalid, notFound, tooLarge } from "../shared/errors.ts";
-import { encodeBundle, readBundle } from "./bundle.ts";
+import { type Bundle, encodeBundle, readBundle } from "./bundle.ts";
 import { checkHistory } from "./check-history.ts";
-import { ancestorsOf, commitOf, type LoggedCommit, mergeBase, walk } from "./history.ts";
+import { ancestorsOf, commitOf, type LoggedCommit, mergeBase } from "./history.ts";
+import { HEADS, movesOf } from "./import-moves.ts";
 import {
   MAX_BUNDLE_BYTES,
   MAX_CHANGES,
   MAX_COMMIT_BYTES,
   MAX_EXPORT_BYTES,
   MAX_OBJECT_BYTES,
-  MAX_VISITED,
 } from "./limits.ts";
 import { type Conflicts, merged } from "./merge.ts";
 import { contentOf, NewObjects, ObjectDatabase } from "./object-database.ts";
 import { encodeCommit, type Identity } from "./objects.ts";
+import { isInHistory, outgoingPack } from "./outgoing.ts";
 import { indexPack } from "./pack.ts";
 import { encodeIndex, type Pack, PackIndex } from "./pack-index.ts";
 import { joinPacks, partOf, writePack } from "./pack-writer.ts";
@@ -49,9 +50,6 @@ export interface Branch {
   oid: string;
 }
 
-export const HEADS = "refs/heads/";
-/** The branches of workspaces. */
-const OF_WORKSPACE = /^refs\/heads\/(?:.+\/)?(?:conv|run)-(?:conv|run)_/;
 /** A repository with this many packs gets one pack instead of its smallest packs. */
 const MAX_PACKS = 16;
 const MAX_JOINED_BYTES = 16 * 1_024 * 1_024;
@@ -174,10 +172,14 @@ export class GitRepository {
     if (bytes.length > MAX_BUNDLE_BYTES) {
       throw tooLarge(`A bundle has at most ${MAX_BUNDLE_BYTES} bytes. Leave out a part.`);
     }
-    const { references, pack } = readBundle(bytes);
+    return this.importHistory(readBundle(bytes));
+  }
+
+  /** Adds the branches and tags of a whole history, as `importBundle`. */
+  async importHistory({ references, pack }: Bundle): Promise<{ branches: Branch[] }> {
     const wanted = references.filter(({ name }) => /^refs\/(?:heads|tags)\//.test(name));
     if (wanted.length === 0) {
-      throw invalid("The bundle has no branches. Make it with --all.");
+      throw invalid("The history has no branches. Commit first, and make a bundle with --all.");
     }
     for (const { name } of wanted) checkBranch(name.replace(/^refs\/\w+\//, ""));
     const incoming = indexPack(pack);
@@ -190,7 +192,7 @@ export class GitRepository {
     const hasMoved =
       isNew === null ? await this.ports.rows.move(this.address, moves) : await this.#store(moves, isNew);
     if (!hasMoved) {
-      throw conflict("Another writer moved a branch. Send the bundle again.", {
+      throw conflict("Another writer moved a branch. Send the request again.", {
         retriable: true,
       });
     }
@@ -233,6 +235,20 @@ export class GitRepository {
       if (found !== undefined) return joinPacks(found).bytes;
     }
     throw busy();
+  }
+
+  /**
+   * Returns a branch's newest commit, and a pack with what a reader of the `known` commits lacks. Throws `NOT_FOUND`, `TOO_LARGE`, and `CONFLICT`
+   * if the branch lacks the commit `from`.
+   */
+  async outgoing(branch: string, from: string | null, known: readonly string[]) {
+    const oid = await this.#headOf(branch);
+    if (from !== null && !(await isInHistory(this.#objects, from, oid)))
+      throw conflict(
+        `The branch of the remote has commits that ${JSON.stringify(branch)} lacks. Fetch it and merge it, or push to another branch.`,
+      );
+    const { bytes } = await outgoingPack(this.#objects, oid, new Set(known));
+    return { oid, pack: bytes };
   }
 
   /** Returns a newest common ancestor of two commits; `null` without one. */
@@ -319,44 +335,6 @@ function databaseOf({ bytes }: Pack, index: PackIndex): ObjectDatabase {
     list: async () => [{ name: "incoming", bytes: bytes.length, index }],
     part: async (_, offset, length) => bytes.subarray(offset, offset + length),
   });
-}
-
-/** Returns the moves of an import. Throws `CONFLICT` if the histories of a branch differ, or a tag would move, and `TOO_LARGE`. */
-async function movesOf(
-  incoming: ObjectDatabase,
-  present: readonly Reference[],
-  wanted: readonly Reference[],
-): Promise<ReferenceMove[]> {
-  const oids = new Map(present.map(({ name, oid }) => [name, oid]));
-  const moves = wanted
-    .map(({ name, oid }) => ({ name, from: oids.get(name) ?? null, to: oid }))
-    .filter(({ from, to }) => from !== to);
-  const held = moves.find(({ name, from }) => from !== null && OF_WORKSPACE.test(name));
-  if (held !== undefined) {
-    const branch = held.name.slice(HEADS.length);
-    const message = `The branch "${branch}" belongs to a conversation or a run. Put your commits on another branch, then make the bundle again.`;
-    throw conflict(message);
-  }
-  const parents = new Map<string, string[]>();
-  let visited = 0;
-  for (const [to, group] of Map.groupBy(moves, (move) => move.to)) {
-    const earlier = group.filter(({ from }) => from !== null);
-    const sought = new Set(earlier.map(({ from }) => from));
-    for await (const oid of walk(incoming, to, parents)) {
-      sought.delete(oid);
-      if (sought.size === 0) break;
-      if (++visited > MAX_VISITED) {
-        const message = `The histories of the moved branches have more than ${MAX_VISITED} commits together. Import fewer branches at a time.`;
-        throw tooLarge(message);
-      }
-    }
-    const refused = earlier.find(({ name, from }) => sought.has(from) || !name.startsWith(HEADS));
-    if (refused !== undefined) {
-      const message = `${refused.name} of the repository is not in the history of the bundle's. Fetch the repository, merge it, then make the bundle again.`;
-      throw conflict(message);
-    }
-  }
-  return moves;
 }
 
 function checkBranch(branch: string): void {

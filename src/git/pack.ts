@@ -201,6 +201,6 @@ class Indexing {
 }
 
 function tooDeep(): DramatisError {
-  const message = `An object has more than ${MAX_CHAIN} deltas. Repack the repository: git repack -adf, then make the bundle again.`;
+  const message = `An object has more than ${MAX_CHAIN} deltas. Repack the repository: git repack -adf, then import it again.`;
   return invalid(message);
 }

@@ -33,6 +33,7 @@ import { participantRoutes } from "./routes/participants.ts";
 import { projectSecretRoutes } from "./routes/project-secrets.ts";
 import { projectRoutes } from "./routes/projects.ts";
 import { recordRoutes } from "./routes/record.ts";
+import { remoteRoutes } from "./routes/remotes.ts";
 import { replayRoutes } from "./routes/replays.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { signalRoutes } from "./routes/signals.ts";
@@ -51,6 +52,7 @@ export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...mcpServerRoutes,
   ...projectRoutes,
   ...projectSecretRoutes,
+  ...remoteRoutes,
   ...gitRoutes,
   ...artifactRoutes,
   ...conversationListRoutes,

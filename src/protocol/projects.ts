@@ -15,7 +15,7 @@ const MAX_SERVERS = 100;
 const MAX_COUNT = 1_000_000;
 const MAX_TOKENS = 1_000_000_000_000;
 
-const branch = z
+export const branchName = z
   .string()
   .refine((name) => branchProblem(name) === undefined, {
     error: ({ input }) => `${JSON.stringify(input)} ${branchProblem(String(input))}`,
@@ -27,7 +27,7 @@ const name = z.string().min(1).max(200);
 export const repositoryBody = z
   .strictObject({
     id: definitionIdSchema.meta({ description: "Id within the project.", example: "web" }),
-    defaultBranch: branch.default("main"),
+    defaultBranch: branchName.default("main"),
   })
   .meta({ example: { id: "web", defaultBranch: "main" } });
 
@@ -155,7 +155,7 @@ export const filesBody = z
   .meta({ example: { files: { "README.md": "# Shop\n" }, message: "Begin" } });
 
 export const commitView = z.strictObject({
-  branch: z.string().meta({ description: "The default branch." }),
+  branch: z.string().meta({ description: "Name of the branch." }),
   oid: z.string().meta({ description: "Id of the commit." }),
 });
 

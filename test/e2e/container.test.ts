@@ -91,7 +91,7 @@ describe("commands in containers", () => {
     await expect.poll(() => [...machines.running.keys()]).toEqual([`local:conv-${other}`]);
   });
 
-  it("A64 BACKGROUND-5 a command in the background survives a kill of the Worker, is lost with its container, and stops with its turn", async () => {
+  it("A64 BACKGROUND-5 CONTAINER-4 a command in the background survives a kill of the Worker, is lost with its container, and stops with its turn", async () => {
     const id = await newConversation();
     const name = `local:background-conv-${id}`;
     const root = async () => (await machines.running.get(name))?.root ?? expect.fail("no container");

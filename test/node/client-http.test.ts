@@ -176,6 +176,18 @@ describe("requests", () => {
       { budget: null },
     ],
     [
+      "projects.fetch",
+      (client) => client.projects.fetch("shop", "web", { url: "https://a.example/b.git" }),
+      "POST /api/projects/shop/repos/web/fetch",
+      { url: "https://a.example/b.git" },
+    ],
+    [
+      "projects.push",
+      (client) => client.projects.push("shop", "web", { url: "https://a.example/b.git", to: "topic" }),
+      "POST /api/projects/shop/repos/web/push",
+      { url: "https://a.example/b.git", to: "topic" },
+    ],
+    [
       "projects.secrets",
       (client) => client.projects.secrets("shop"),
       "GET /api/projects/shop/secrets",

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { requestHttp } from "../../src/agents/executor/actions/http-request.ts";
-import { resolverAt } from "../../src/agents/executor/actions/resolver.ts";
+import { resolverAt } from "../../src/library/tasks/resolver.ts";
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../src/library/tasks/task-limits.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { addressProblem, hostProblem, isPrivateHost } from "../../src/shared/host-rules.ts";

@@ -1,5 +1,6 @@
 /** Runs the scripted provider and MCP servers for the tests on workerd, which reach them over loopback. */
 import type { TestProject } from "vitest/node";
+import { startGitServer } from "./git-server.ts";
 import { startMcpServers } from "./mcp-server.ts";
 import { startScriptedProvider } from "./scripted-provider.ts";
 
@@ -9,7 +10,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("providerControlUrl", provider.controlUrl);
   const mcp = await startMcpServers();
   project.provide("mcpUrl", mcp.url);
+  const git = await startGitServer();
+  project.provide("gitUrl", git.url);
   return async () => {
+    await git.close();
     await provider.close();
     await mcp.close();
   };
@@ -20,5 +24,6 @@ declare module "vitest" {
     providerUrl: string;
     providerControlUrl: string;
     mcpUrl: string;
+    gitUrl: string;
   }
 }

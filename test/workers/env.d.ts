@@ -20,6 +20,7 @@ declare namespace Cloudflare {
     /** The address of the MCP servers. */
     MCP_URL: string;
     MCP_TOKEN: string;
+    GIT_URL: string;
   }
   interface GlobalProps {
     mainModule: typeof import("./worker.ts");

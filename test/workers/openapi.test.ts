@@ -1,6 +1,6 @@
 /** The API description against the API's behaviour: the served document validates every answer here. */
 
-import { exports } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { type Schema, Validator } from "@cfworker/json-schema";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
@@ -593,6 +593,13 @@ describe("API-1 answers fit the document", () => {
     await ask("writeFiles", `${web}/files`, put({ files: { "../a.txt": "a" } }));
     await ask("exportRepository", `${web}/bundle`);
     await ask("exportRepository", `${web}/bundle`, {}, MEMBER);
+    for (const principal of [MEMBER, ADMIN]) {
+      const remote = `${env.GIT_URL}/described`;
+      await ask("pushRepository", `${web}/push`, body({ url: remote }), principal);
+      await ask("fetchRepository", `${web}/fetch`, body({ url: remote }), principal);
+    }
+    await ask("pushRepository", `${web}/push`, body({ url: "nowhere" }));
+    await ask("fetchRepository", `${web}/fetch`, body({ url: `${env.GIT_URL}/absent` }));
     await ask("listBranches", `${web}/branches`);
     await ask("listBranches", `${web}/branches`, {}, MEMBER);
     const git = "/git/described/web";

@@ -11,6 +11,7 @@ import type { D1ProjectSettings } from "../../d1/project-settings.ts";
 import type { TriggerDirectory } from "../../d1/triggers.ts";
 import type { Projects } from "../../git/projects.ts";
 import type { LibraryPorts } from "../../library/authoring/authoring.ts";
+import type { ResolveHost } from "../../library/tasks/resolver.ts";
 import type { McpTools } from "../../mcp/mcp-tools.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
@@ -30,6 +31,8 @@ export interface RequestPorts {
   attachments(): AttachmentStore;
   settings(): D1ProjectSettings;
   secrets(): D1ProjectSecrets;
+  /** Resolves hosts of requests. Absent: they are not resolved. */
+  resolve?: ResolveHost;
   projects(): Projects;
   artifacts(): Artifacts;
   mcpServers(): McpTools;

@@ -33,7 +33,7 @@ import { type Route, route } from "../openapi/route.ts";
 
 const PROJECTS = "/api/projects";
 export const PROJECT = `${PROJECTS}/:project` as const;
-const REPOSITORY = `${PROJECT}/repos/:repo` as const;
+export const REPOSITORY = `${PROJECT}/repos/:repo` as const;
 
 export const projectParams = z.object({
   project: definitionIdSchema.meta({ description: "Id of a project.", example: "shop" }),
@@ -313,7 +313,7 @@ export const projectRoutes: readonly Route[] = [
 ];
 
 /** Brings the index of artifacts up to date after a change of their repository. If it fails, the next list or search does it. */
-async function refresh(
+export async function refresh(
   { artifacts, principal: { tenant } }: HttpEnv["Variables"],
   { project, repo }: Omit<RepositoryAddress, "tenant">,
 ): Promise<void> {

@@ -12,6 +12,7 @@
  * HTTP-7  Each request, also after a redirect, carries the secrets of the project for its address. The result has none of them.
  */
 import { z } from "zod";
+import { checkResolved, type ResolveHost } from "../../../library/tasks/resolver.ts";
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../../library/tasks/task-limits.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
@@ -20,7 +21,6 @@ import { addressProblem } from "../../../shared/host-rules.ts";
 import { isJsonWithin, type Json, type JsonObject, MAX_DEPTH, parseJson } from "../../../shared/json.ts";
 import { withoutValues } from "../../../shared/redact.ts";
 import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
-import { checkResolved, type ResolveHost } from "./resolver.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
 /** Methods without effects and without a body. */

@@ -1,6 +1,7 @@
 /** Runs actions, by kind. */
 import type { ToolContext } from "../../../library/define/define.ts";
 import type { ToolCodes } from "../../../library/registry/deployed-code.ts";
+import type { ResolveHost } from "../../../library/tasks/resolver.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/tools/tool-schema.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -19,7 +20,6 @@ import { runMemory } from "../actions/memory.ts";
 import { runMock } from "../actions/mock.ts";
 import { runOperation } from "../actions/operation.ts";
 import type { ActionModels, ModelRun } from "../actions/ports.ts";
-import type { ResolveHost } from "../actions/resolver.ts";
 import { runVector, type VectorIndexes } from "../actions/vector.ts";
 import type { TaskAreas } from "./areas.ts";
 import type { TaskRecord } from "./task-record.ts";

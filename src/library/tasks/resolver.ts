@@ -5,9 +5,10 @@
  *         answer, the request is not sent.
  */
 import { z } from "zod";
-import { ToolError } from "../../../library/tools/tool-error.ts";
-import { invalid } from "../../../shared/errors.ts";
-import { isPrivateHost } from "../../../shared/host-rules.ts";
+
+import { invalid } from "../../shared/errors.ts";
+import { isPrivateHost } from "../../shared/host-rules.ts";
+import { ToolError } from "../tools/tool-error.ts";
 
 /** Returns the addresses of a public name. Throws `ToolError`. */
 export type ResolveHost = (name: string, signal: AbortSignal) => Promise<string[]>;
