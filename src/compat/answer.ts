@@ -9,8 +9,7 @@
  */
 
 import type { TurnView } from "../protocol/conversation-schemas.ts";
-import type { Frame } from "../protocol/frames.ts";
-import { endsTurn } from "../protocol/frames.ts";
+import { endsTurn, type Frame } from "../protocol/frames.ts";
 import type { MoveView, WireError } from "../protocol/move-schemas.ts";
 import type { TurnUsage } from "../protocol/usage-schemas.ts";
 import { defined } from "../shared/defined.ts";

@@ -7,8 +7,7 @@
  * ENGINE-6  A turn is cancelled when its signal aborts or its reader stops, even if the provider ignores the signal.
  */
 
-import type { ProviderCallRecord } from "../model/call-record.ts";
-import { closeCallRecord, openCallRecord } from "../model/call-record.ts";
+import { closeCallRecord, openCallRecord, type ProviderCallRecord } from "../model/call-record.ts";
 import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -1,6 +1,5 @@
 /** Stores the leases of an agent's budget: one row per conversation that has requested a lease, and the totals. */
-import type { Amounts } from "../../model/spending.ts";
-import { subtractAmounts } from "../../model/spending.ts";
+import { type Amounts, subtractAmounts } from "../../model/spending.ts";
 import { type AgentBudget, inUnits } from "../../protocol/budget.ts";
 import type { LeaseAnswer, LeaseRequest } from "../../protocol/budget-lease.ts";
 import type { ActorStores } from "../base/storage/schema-upgrade.ts";

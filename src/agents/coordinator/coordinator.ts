@@ -34,8 +34,7 @@ import type {
 } from "../../protocol/executor-api.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
-import type { StopOptions } from "../../protocol/requests.ts";
-import { stopRequest } from "../../protocol/requests.ts";
+import { type StopOptions, stopRequest } from "../../protocol/requests.ts";
 import { type ChildRun, type ChildRunApi, type PartResult, RUN_START } from "../../protocol/run-call.ts";
 import type { RunView } from "../../protocol/run-schemas.ts";
 import { readUpgrade } from "../../protocol/upgrade-request.ts";

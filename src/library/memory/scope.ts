@@ -7,8 +7,7 @@
 import { z } from "zod";
 import type { Persona } from "../../protocol/definitions.ts";
 import { MEMORY_SCOPES, type MemoryScope } from "../../protocol/memory.ts";
-import type { RankingWeights } from "../../protocol/memory-requests.ts";
-import { changedWeights } from "../../protocol/memory-requests.ts";
+import { changedWeights, type RankingWeights } from "../../protocol/memory-requests.ts";
 import { isJsonObject } from "../../shared/json.ts";
 
 type Memory = NonNullable<Persona["memory"]>;

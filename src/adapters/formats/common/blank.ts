@@ -7,8 +7,7 @@
  * BLANK-2  A blank text that its model signed is sent back to that model, because Google's models require it.
  */
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
-import type { Facts } from "../../../shared/json.ts";
-import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+import { type Facts, isJsonObject, type JsonObject } from "../../../shared/json.ts";
 
 /** Text of a user's turn that the provider requires but the conversation lacks. */
 export const NO_MESSAGE = "(no message)";

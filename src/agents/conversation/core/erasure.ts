@@ -8,8 +8,7 @@
  *          retries the deletion of the attachment.
  */
 import { messageId } from "../../../protocol/ids.ts";
-import type { Json } from "../../../shared/json.ts";
-import { isJsonObject } from "../../../shared/json.ts";
+import { isJsonObject, type Json } from "../../../shared/json.ts";
 import type { Operation } from "./operation.ts";
 import type { Reply, Turn } from "./turn.ts";
 

@@ -16,8 +16,7 @@
 import { profileAt } from "../../../library/definitions/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
-import type { Span, SpanAttributes } from "../../../model/span.ts";
-import { spanIdOf } from "../../../model/span.ts";
+import { type Span, type SpanAttributes, spanIdOf } from "../../../model/span.ts";
 import { operationId, sideCallId, turnId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import { shorten } from "../../../shared/text.ts";

@@ -22,8 +22,7 @@ import {
 } from "../../../protocol/ids.ts";
 import { MEMORY_SOURCES_ERASED } from "../../../protocol/memory.ts";
 import { workspaceOf } from "../../../protocol/workspace.ts";
-import type { Content } from "../../../shared/content.ts";
-import { plainText } from "../../../shared/content.ts";
+import { type Content, plainText } from "../../../shared/content.ts";
 import { conflict, notFound, unwrap } from "../../../shared/errors.ts";
 import { type Jurisdiction, jurisdictionOf } from "../../../shared/location.ts";
 import type { Principal } from "../../../shared/principal.ts";

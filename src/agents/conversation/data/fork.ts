@@ -17,8 +17,7 @@ import { EventAction, type SessionEvent } from "../../../memory/session/session-
 import { NOTHING } from "../../../model/spending.ts";
 import { NO_USAGE } from "../../../model/usage.ts";
 import type { ConversationApi } from "../../../protocol/conversation-api.ts";
-import type { ForkConversation } from "../../../protocol/conversation-requests.ts";
-import { forkConversation } from "../../../protocol/conversation-requests.ts";
+import { type ForkConversation, forkConversation } from "../../../protocol/conversation-requests.ts";
 import type { ConversationView } from "../../../protocol/conversation-schemas.ts";
 import type { ImportPart } from "../../../protocol/data-api.ts";
 import { turnId as idOf, parseItemId } from "../../../protocol/ids.ts";

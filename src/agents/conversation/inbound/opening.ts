@@ -31,8 +31,7 @@ import {
   unwrap,
 } from "../../../shared/errors.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
-import type { AfterCommit } from "../../base/mailbox/handlers.ts";
-import { NotNow } from "../../base/mailbox/handlers.ts";
+import { type AfterCommit, NotNow } from "../../base/mailbox/handlers.ts";
 import type { ActorContext, Find } from "../context.ts";
 import { resultEnvelope } from "../core/caller-envelopes.ts";
 import { callerOf } from "../core/planning/agent-call.ts";

@@ -1,7 +1,6 @@
 /** The requests that replace a turn: a new answer to its message, or an edited message. */
 
-import type { EditTurn, RegenerateTurn } from "../../../protocol/requests.ts";
-import { editTurn, regenerateTurn } from "../../../protocol/requests.ts";
+import { type EditTurn, editTurn, type RegenerateTurn, regenerateTurn } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Principal } from "../../../shared/principal.ts";

@@ -6,8 +6,7 @@
  */
 
 import type { ConversationView, TurnView } from "../../../protocol/conversation-schemas.ts";
-import type { StopOptions } from "../../../protocol/requests.ts";
-import { stopRequest } from "../../../protocol/requests.ts";
+import { type StopOptions, stopRequest } from "../../../protocol/requests.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { validateRequest } from "../../../shared/validation.ts";

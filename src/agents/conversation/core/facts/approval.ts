@@ -1,6 +1,5 @@
 /** The requests for approval: of the conversation's own calls, and of the agents that it calls. Pure. */
-import type { AskView, CallAsk } from "../../../../protocol/agent-call.ts";
-import { MAX_ASKS } from "../../../../protocol/agent-call.ts";
+import { type AskView, type CallAsk, MAX_ASKS } from "../../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
 import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import { defined } from "../../../../shared/defined.ts";

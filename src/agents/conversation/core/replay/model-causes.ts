@@ -1,6 +1,5 @@
 /** The outcomes of model calls, from the entries that they caused. Pure. */
-import type { ErrorCategory, ModelError } from "../../../../model/error.ts";
-import { isRetriable } from "../../../../model/error.ts";
+import { type ErrorCategory, isRetriable, type ModelError } from "../../../../model/error.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import type { TokenEstimate } from "../../../../model/spending.ts";
 import type { RequestTaint } from "../../../../model/taint.ts";
