@@ -40,10 +40,8 @@ const typesSchema = z
     z.strictObject({
       id: definitionIdSchema,
       pathPattern,
-      schema: z.exactOptional(withKeywords(schemaCheck)),
-      index: z.exactOptional(
-        z.strictObject({ fields: z.exactOptional(names), embed: z.exactOptional(names) }),
-      ),
+      schema: withKeywords(schemaCheck).exactOptional(),
+      index: z.strictObject({ fields: names.exactOptional(), embed: names.exactOptional() }).exactOptional(),
     }),
   )
   .max(100)

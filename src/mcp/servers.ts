@@ -25,30 +25,30 @@ const serverSchema = z.strictObject({
   /** The address of the server: streamable HTTP. */
   url: address,
   /** Headers of each request. `{secret}` is the value of a variable of the Worker, after `prefix`. */
-  headers: z.exactOptional(
-    z.record(
+  headers: z
+    .record(
       z.string().regex(/^[A-Za-z0-9-]{1,100}$/, "Must be the name of a header."),
       z.union(
-        [z.string(), z.strictObject({ secret, prefix: z.exactOptional(z.string()) })],
+        [z.string(), z.strictObject({ secret, prefix: z.string().exactOptional() })],
         "Must be a text or {secret, prefix?}.",
       ),
-    ),
-  ),
+    )
+    .exactOptional(),
   /** Tokens by the grant `client_credentials`. `issuer` is the only server that gets the secret. */
-  oauth: z.exactOptional(
-    z.strictObject({
+  oauth: z
+    .strictObject({
       issuer: address,
       clientId: z.string().min(1),
       clientSecret: z.strictObject({ secret }),
-      scope: z.exactOptional(z.string()),
-    }),
-  ),
+      scope: z.string().exactOptional(),
+    })
+    .exactOptional(),
   /** The names of the tools that agents may use. Default: all. */
-  allow: z.exactOptional(z.array(z.string().min(1)).min(1).max(256)),
+  allow: z.array(z.string().min(1)).min(1).max(256).exactOptional(),
   /** The least strict effect of its tools, whatever their hints say. Default: `pure`, so the hints count. */
-  effect: z.exactOptional(z.enum(TOOL_EFFECTS)),
+  effect: z.enum(TOOL_EFFECTS).exactOptional(),
   /** Time limit of a call, in milliseconds. Default: 60 000. */
-  timeoutMs: z.exactOptional(z.int().min(1).max(MAX_TIMEOUT_MS)),
+  timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).exactOptional(),
 });
 
 /** An MCP server. */

@@ -21,7 +21,7 @@ import { hostOf, type Inspection, inspect, matchesHost } from "./inspection.ts";
 const MAX_RULES = 200;
 const MAX_NAMES = 200;
 
-const ids = z.exactOptional(z.array(z.string().min(1)).min(1).max(MAX_NAMES));
+const ids = z.array(z.string().min(1)).min(1).max(MAX_NAMES).exactOptional();
 
 const host = z
   .string()
@@ -34,20 +34,20 @@ const host = z
 const ruleSchema = z.strictObject({
   /** The name of the rule in the journal, in errors and in requests for approval. */
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, "Must be small letters, digits, dots and dashes."),
-  tools: z.exactOptional(toolPatterns),
-  effects: z.exactOptional(z.array(z.enum(TOOL_EFFECTS)).min(1)),
+  tools: toolPatterns.exactOptional(),
+  effects: z.array(z.enum(TOOL_EFFECTS)).min(1).exactOptional(),
   tenants: ids,
   projects: ids,
   agents: ids,
   /** Globs. A glob without a slash matches in each folder. */
-  paths: z.exactOptional(z.array(glob).min(1).max(MAX_NAMES)),
+  paths: z.array(glob).min(1).max(MAX_NAMES).exactOptional(),
   /** Exact hosts, `*.example.com` for all hosts below, or `*`. */
-  hosts: z.exactOptional(z.array(host).min(1).max(MAX_NAMES)),
+  hosts: z.array(host).min(1).max(MAX_NAMES).exactOptional(),
   /** The rule matches only calls that untrusted content has led to. */
-  tainted: z.exactOptional(z.literal(true)),
+  tainted: z.literal(true).exactOptional(),
   then: z.enum(DECISIONS),
   /** A sentence for the model and for people. */
-  reason: z.exactOptional(z.string().min(1).max(500)),
+  reason: z.string().min(1).max(500).exactOptional(),
 });
 
 /** A rule of a policy. Absent members match all calls. */

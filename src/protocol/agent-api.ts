@@ -22,10 +22,8 @@ const projectIds = z
   .min(1, "Name at least one project, or omit the field.")
   .max(100)
   .exactOptional();
-const budget = agentBudgetSchema.meta({ description: "Limits of all of its conversations together." });
-const metadata = agentMetadataSchema.meta({
-  description: "Free facts about the agent: at most 16 KiB of JSON.",
-});
+const budget = agentBudgetSchema.describe("Limits of all of its conversations together.");
+const metadata = agentMetadataSchema.describe("Free facts about the agent: at most 16 KiB of JSON.");
 /** `parsePersonaSource` checks it. */
 // SAFETY: the type is that of its input.
 const persona = z.unknown() as z.ZodType<PersonaSource>;
@@ -54,12 +52,11 @@ export const agentChange = z
   .strictObject({
     persona: persona.exactOptional(),
     projectIds,
-    budget: budget.nullable().exactOptional().meta({
-      description: "Limits of all of its conversations together; null removes them.",
-    }),
-    metadata: metadata.nullable().exactOptional().meta({
-      description: "Replaces the free facts. `null` removes them.",
-    }),
+    budget: budget
+      .nullable()
+      .exactOptional()
+      .describe("Limits of all of its conversations together; null removes them."),
+    metadata: metadata.nullable().exactOptional().describe("Replaces the free facts. `null` removes them."),
   })
   .refine(
     (change) => Object.keys(change).length > 0,
@@ -77,8 +74,8 @@ export const agentIdentity = z.strictObject({
   projectIds: z.array(definitionIdSchema),
   budget: agentBudgetSchema
     .exactOptional()
-    .meta({ description: "Limits of all of its conversations together. Lists leave it out." }),
-  metadata: metadata.exactOptional().meta({ description: "Free facts about the agent." }),
+    .describe("Limits of all of its conversations together. Lists leave it out."),
+  metadata: metadata.exactOptional().describe("Free facts about the agent."),
   /** The jurisdiction that the agent's id names. Lists leave out `locationHint`. */
   ...locationFields,
   createdAt: time,
@@ -91,24 +88,23 @@ const amounts = z.strictObject({ tokens: z.int(), usd: z.number(), modelCalls: z
 
 /** An agent in a list, with the offer of its persona: its name, its description and its examples. */
 export const agentSummary = agentIdentity.extend({
-  name: z.exactOptional(z.string().meta({ description: "The name of its persona." })),
-  description: z.exactOptional(z.string().meta({ description: "The description of its persona." })),
-  examples: z.exactOptional(
-    z.array(z.string()).meta({ description: "Example messages of the agent's persona." }),
-  ),
+  name: z.string().describe("The name of its persona.").exactOptional(),
+  description: z.string().describe("The description of its persona.").exactOptional(),
+  examples: z.array(z.string()).describe("Example messages of the agent's persona.").exactOptional(),
 });
 
 export type AgentSummary = z.infer<typeof agentSummary>;
 
 /** An agent with the state of its budget, which is present after a conversation's first lease. */
 export const agentView = agentSummary.extend({
-  spent: amounts.exactOptional().meta({
-    description:
+  spent: amounts
+    .exactOptional()
+    .describe(
       "Used up by its conversations with a lease of its budget, as they last reported. For authors, operators and administrators.",
-  }),
-  leased: amounts.exactOptional().meta({
-    description: "Leased to its conversations, and not used up. For authors, operators and administrators.",
-  }),
+    ),
+  leased: amounts
+    .exactOptional()
+    .describe("Leased to its conversations, and not used up. For authors, operators and administrators."),
 });
 
 export type AgentView = z.infer<typeof agentView>;

@@ -17,8 +17,8 @@ const role = z.string().refine((name): name is Role => ROLES.some((known) => kno
 
 const people = z
   .strictObject({
-    roles: z.exactOptional(z.array(role).max(ROLES.length)),
-    users: z.exactOptional(z.array(z.string().min(1).max(200)).max(MAX_USERS)),
+    roles: z.array(role).max(ROLES.length).exactOptional(),
+    users: z.array(z.string().min(1).max(200)).max(MAX_USERS).exactOptional(),
   })
   .refine(({ roles = [], users = [] }) => roles.length + users.length > 0, "Must name a role or a user.");
 
@@ -28,14 +28,14 @@ export const approvalRuleSchema = z
      * `requester`: the person who caused the work. `participant`: everyone who may read the conversation or the run. `operator`: operators and
      * admins. An object names users by their subject, and roles: these people need not take part.
      */
-    by: z.exactOptional(
-      z.union(
+    by: z
+      .union(
         [z.enum(["requester", "participant", "operator"]), people],
         "Must be `requester`, `participant`, `operator`, or {roles, users}.",
-      ),
-    ),
+      )
+      .exactOptional(),
     /** The requester may not answer. */
-    notRequester: z.exactOptional(z.literal(true, "Must be `true`, or absent.")),
+    notRequester: z.literal(true, "Must be `true`, or absent.").exactOptional(),
   })
   .refine((rule) => Object.keys(rule).length > 0, "Must have `by` or `notRequester`.")
   .refine(({ by, notRequester }) => by !== "requester" || notRequester === undefined, {
@@ -48,9 +48,9 @@ export type ApprovalRule = z.infer<typeof approvalRuleSchema>;
 
 /** The decision of a policy to ask a person. */
 export const policyAskSchema = z.strictObject({
-  rule: z.exactOptional(z.string()),
-  reason: z.exactOptional(z.string()),
-  taint: z.exactOptional(z.array(z.enum(ORIGINS)).readonly()),
+  rule: z.string().exactOptional(),
+  reason: z.string().exactOptional(),
+  taint: z.array(z.enum(ORIGINS)).readonly().exactOptional(),
 });
 
 export const approvalNeedSchema = z.union(

@@ -76,17 +76,18 @@ export function isArtifactRead(kind: ArtifactKind): boolean {
   return kind !== "artifact.write" && kind !== "artifact.delete";
 }
 
-const typeId = z.exactOptional(
-  z.string().meta({ description: "The type whose pattern and schema it fits.", example: "decision" }),
-);
-const version = z.string().meta({ description: "The commit of the newest version." });
+const typeId = z
+  .string()
+  .meta({ description: "The type whose pattern and schema it fits.", example: "decision" })
+  .exactOptional();
+const version = z.string().describe("The commit of the newest version.");
 
 export const artifactSummary = z
   .strictObject({
     path: z.string(),
     type: typeId,
-    title: z.string().meta({ description: "The first line, or the member `title` of JSON." }),
-    fields: z.exactOptional(z.record(z.string(), z.json()).meta({ description: "The fields of its type." })),
+    title: z.string().describe("The first line, or the member `title` of JSON."),
+    fields: z.record(z.string(), z.json()).describe("The fields of its type.").exactOptional(),
     bytes: z.int(),
     updatedAt: time,
   })

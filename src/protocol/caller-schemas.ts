@@ -5,14 +5,15 @@ const agent = z.strictObject({ type: z.literal("agent"), agentId: z.string(), tu
 const workflow = z.strictObject({
   type: z.literal("workflow"),
   runId: z.string(),
-  node: z.exactOptional(z.string().meta({ description: "The `ref` of the node." })),
+  node: z.string().describe("The `ref` of the node.").exactOptional(),
 });
 
 /** The agent that started a turn, in one of its own, or the run. */
-export const startingCaller = z.discriminatedUnion("type", [agent, workflow]).meta({
-  description:
+export const startingCaller = z
+  .discriminatedUnion("type", [agent, workflow])
+  .describe(
     "The agent that started the turn, with its own turn, or the run that did, with the node. Absent if a user did.",
-});
+  );
 
 export const turnCaller = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("user"), userId: z.string() }),
@@ -24,20 +25,22 @@ export const turnCaller = z.discriminatedUnion("type", [
 export type Caller = z.infer<typeof turnCaller>;
 
 export const turnIssues = z.strictObject({
-  toolFailures: z.exactOptional(z.int().min(0)),
-  memoryExtractionFailed: z.exactOptional(z.boolean()),
-  emptyReply: z.exactOptional(
-    z.literal(true).meta({ description: "The model's last reply was empty, and so is the message." }),
-  ),
-  replyPaused: z.exactOptional(
-    z.literal(true).meta({
-      description:
-        "The provider paused a reply more often than the limit allows. The message has the reply up to the last pause.",
-    }),
-  ),
-  notAsked: z.exactOptional(
-    z.array(z.string()).meta({ description: "Agents that the answer mentions and that got no turn for it." }),
-  ),
+  toolFailures: z.int().min(0).exactOptional(),
+  memoryExtractionFailed: z.boolean().exactOptional(),
+  emptyReply: z
+    .literal(true)
+    .describe("The model's last reply was empty, and so is the message.")
+    .exactOptional(),
+  replyPaused: z
+    .literal(true)
+    .describe(
+      "The provider paused a reply more often than the limit allows. The message has the reply up to the last pause.",
+    )
+    .exactOptional(),
+  notAsked: z
+    .array(z.string())
+    .describe("Agents that the answer mentions and that got no turn for it.")
+    .exactOptional(),
 });
 
 export type TurnIssues = z.infer<typeof turnIssues>;

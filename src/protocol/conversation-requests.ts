@@ -25,19 +25,19 @@ const titleSchema = z
 /** The members that a request for a new conversation has over HTTP and by RPC. */
 const members = {
   title: titleSchema.exactOptional(),
-  projectId: definitionIdSchema.exactOptional().meta({ description: "Default: the agent's first project." }),
-  turns: turnOrderSchema.exactOptional().meta({
-    description: "The order of turns that overlap. Default: `parallel`.",
-  }),
-  orchestration: z.boolean().exactOptional().meta({
-    description: "`false`: messages are recorded, and no model answers them. Default: `true`.",
-  }),
-  budget: budgetSchema.exactOptional().meta({ description: "Limits of all turns together." }),
+  projectId: definitionIdSchema.exactOptional().describe("Default: the agent's first project."),
+  turns: turnOrderSchema.exactOptional().describe("The order of turns that overlap. Default: `parallel`."),
+  orchestration: z
+    .boolean()
+    .exactOptional()
+    .describe("`false`: messages are recorded, and no model answers them. Default: `true`."),
+  budget: budgetSchema.exactOptional().describe("Limits of all turns together."),
   locationHint: locationFields.locationHint,
-  history: historySchema.exactOptional().meta({
-    description:
+  history: historySchema
+    .exactOptional()
+    .describe(
       "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
-  }),
+    ),
 };
 
 /** The body of `createConversation`. */
@@ -88,12 +88,17 @@ export type CreateConversation = z.infer<typeof createConversation>;
 
 /** The body of `forkConversation` over HTTP. */
 export const forkBody = z.strictObject({
-  turnId: z.string().max(200).exactOptional().meta({
-    description: "The last turn of the fork. It must be over. Default: the turn that completed last.",
-  }),
-  idempotencyKey: z.string().min(1).max(200).exactOptional().meta({
-    description: "The same key always returns the same fork.",
-  }),
+  turnId: z
+    .string()
+    .max(200)
+    .exactOptional()
+    .describe("The last turn of the fork. It must be over. Default: the turn that completed last."),
+  idempotencyKey: z
+    .string()
+    .min(1)
+    .max(200)
+    .exactOptional()
+    .describe("The same key always returns the same fork."),
 });
 
 /** The body of `forkConversation` over HTTP. */
@@ -110,17 +115,20 @@ export type ForkConversation = z.infer<typeof forkConversation>;
 /** The body of `updateConversation`. Active turns keep their settings. */
 export const updateConversation = z
   .strictObject({
-    title: titleSchema.nullable().exactOptional().meta({ description: "The new title; null removes it." }),
-    turns: turnOrderSchema.exactOptional().meta({
-      description:
+    title: titleSchema.nullable().exactOptional().describe("The new title; null removes it."),
+    turns: turnOrderSchema
+      .exactOptional()
+      .describe(
         "`parallel`: at the same time. `queued`: one after another. `interrupt`: a new message stops the active turns.",
-    }),
-    orchestration: z.boolean().exactOptional().meta({
-      description: "`false`: messages are recorded, and no model answers them. Active turns continue.",
-    }),
-    budget: budgetSchema.nullable().exactOptional().meta({
-      description: "Replaces the limits of the conversation; null removes them.",
-    }),
+      ),
+    orchestration: z
+      .boolean()
+      .exactOptional()
+      .describe("`false`: messages are recorded, and no model answers them. Active turns continue."),
+    budget: budgetSchema
+      .nullable()
+      .exactOptional()
+      .describe("Replaces the limits of the conversation; null removes them."),
   })
   .refine(
     (changes) => Object.keys(changes).length > 0,

@@ -31,8 +31,8 @@ export const attachment = z
   .strictObject({
     id: z.string().meta({ example: "att_01JD0000000000000000000000" }),
     mediaType: z.string(),
-    size: z.int().min(1).meta({ description: "Bytes." }),
-    name: z.exactOptional(z.string()),
+    size: z.int().min(1).describe("Bytes."),
+    name: z.string().exactOptional(),
     url: z.string().meta({
       description: "URL of the attachment in content.",
       example: "attachment:att_01JD0000000000000000000000",
@@ -56,36 +56,28 @@ const summary = {
   /** The jurisdiction that the conversation's id names. */
   jurisdiction: locationFields.jurisdiction,
   participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
-  calledBy: z.exactOptional(
-    z
-      .union([
-        z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }),
-        z.strictObject({ runId, node: z.exactOptional(z.string()) }),
-      ])
-      .meta({
-        description:
-          "The agent or the run that opened the conversation, and the place that waits for the answer.",
-      }),
-  ),
-  forkedFrom: z.exactOptional(
-    z
-      .strictObject({ conversationId: ids.conversation, turnId: ids.turn })
-      .meta({ description: "The conversation that it was forked from, and the last turn of the fork." }),
-  ),
+  calledBy: z
+    .union([
+      z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }),
+      z.strictObject({ runId, node: z.string().exactOptional() }),
+    ])
+    .describe("The agent or the run that opened the conversation, and the place that waits for the answer.")
+    .exactOptional(),
+  forkedFrom: z
+    .strictObject({ conversationId: ids.conversation, turnId: ids.turn })
+    .describe("The conversation that it was forked from, and the last turn of the fork.")
+    .exactOptional(),
   createdAt: time,
 };
-const mark = z.exactOptional(z.literal(true));
+const mark = z.literal(true).exactOptional();
 export const conversationSummary = z
   .strictObject({
     ...summary,
-    lastActivityAt: time.meta({
-      description:
-        "The time of the newest beginning or end of a turn; the creation before the first turn. Lists have it within about 15 seconds.",
-    }),
-    pinned: mark.meta({ description: "The caller pinned the conversation." }),
-    archived: mark.meta({
-      description: "The caller archived the conversation, and no later turn has begun.",
-    }),
+    lastActivityAt: time.describe(
+      "The time of the newest beginning or end of a turn; the creation before the first turn. Lists have it within about 15 seconds.",
+    ),
+    pinned: mark.describe("The caller pinned the conversation."),
+    archived: mark.describe("The caller archived the conversation, and no later turn has begun."),
   })
   .meta({ id: "ConversationSummary" });
 
@@ -98,29 +90,28 @@ export const conversation = z
     /** The region that it was asked to begin in. */
     locationHint: locationFields.locationHint,
     status: z.enum(["active", "waiting", "completed", "failed"]),
-    orchestration: z.exactOptional(z.literal(false)).meta({
-      description: "`false`: messages are recorded, and no model answers them.",
-    }),
-    listed: z.exactOptional(z.literal(false)).meta({
-      description: "`false`: no list has the conversation. Its id finds it.",
-    }),
-    queued: count.exactOptional().meta({
-      description: "Messages that are accepted and have not begun their turns.",
-    }),
-    turns: turnOrderSchema.meta({
-      description:
-        "The order of overlapping turns: at the same time, one after another, or a new message stops the active turns.",
-    }),
+    orchestration: z
+      .literal(false)
+      .exactOptional()
+      .describe("`false`: messages are recorded, and no model answers them."),
+    listed: z
+      .literal(false)
+      .exactOptional()
+      .describe("`false`: no list has the conversation. Its id finds it."),
+    queued: count.exactOptional().describe("Messages that are accepted and have not begun their turns."),
+    turns: turnOrderSchema.describe(
+      "The order of overlapping turns: at the same time, one after another, or a new message stops the active turns.",
+    ),
     gate: z
       .enum(["idle", "running", "cancelled"])
-      .meta({ description: "`running`: turns are active. `cancelled`: the conversation is stopped." }),
+      .describe("`running`: turns are active. `cancelled`: the conversation is stopped."),
     /** Present if the conversation itself was requested. Absent in snapshots. */
-    usage: z.exactOptional(usage),
+    usage: usage.exactOptional(),
     /** The amounts that the conversation has used up since its beginning. Present with `usage`. */
-    spent: z.exactOptional(spending),
+    spent: spending.exactOptional(),
     /** The smallest limits of the conversation and of its agent. Absent without limits. */
     budget: budget.exactOptional(),
-    budgetLeft: budget.exactOptional().meta({ description: "The remaining part of `budget`." }),
+    budgetLeft: budget.exactOptional().describe("The remaining part of `budget`."),
   })
   .meta({ id: "Conversation" });
 
@@ -129,9 +120,10 @@ export type ConversationView = z.infer<typeof conversation>;
 export const importedConversation = z
   .strictObject({
     ...conversation.shape,
-    notRestored: z.exactOptional(
-      z.array(lostFiles).meta({ description: "The repositories with files that were not restored." }),
-    ),
+    notRestored: z
+      .array(lostFiles)
+      .describe("The repositories with files that were not restored.")
+      .exactOptional(),
   })
   .meta({ id: "ImportedConversation" });
 
@@ -139,12 +131,10 @@ export type ImportedConversation = z.infer<typeof importedConversation>;
 
 /** The turn that a turn replaces. */
 const replacing = {
-  regenerates: z.exactOptional(
-    ids.turn.meta({ description: "The turn with the same message that this turn answers again." }),
-  ),
-  edits: z.exactOptional(
-    ids.turn.meta({ description: "The turn with the message that this turn's message replaces." }),
-  ),
+  regenerates: ids.turn
+    .describe("The turn with the same message that this turn answers again.")
+    .exactOptional(),
+  edits: ids.turn.describe("The turn with the message that this turn's message replaces.").exactOptional(),
 };
 
 export const message = z
@@ -154,21 +144,20 @@ export const message = z
     role: z.enum(["user", "agent"]),
     content,
     createdAt: time,
-    agentId: z.exactOptional(ids.agent),
-    clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
-    runId: z.exactOptional(runId.meta({ description: "The run that sent the message." })),
+    agentId: ids.agent.exactOptional(),
+    clientId: z.string().describe("The sender's idempotency key.").exactOptional(),
+    runId: runId.describe("The run that sent the message.").exactOptional(),
     ...replacing,
-    stopped: z.exactOptional(
-      z.literal(true).meta({
-        description: "The turn ended while the message streamed. `content` is the shown part.",
-      }),
-    ),
-    notice: z.exactOptional(
-      z.literal(true).meta({
-        description:
-          "The text is a notice of the platform, because the model gave no text in the turn's last call.",
-      }),
-    ),
+    stopped: z
+      .literal(true)
+      .describe("The turn ended while the message streamed. `content` is the shown part.")
+      .exactOptional(),
+    notice: z
+      .literal(true)
+      .describe(
+        "The text is a notice of the platform, because the model gave no text in the turn's last call.",
+      )
+      .exactOptional(),
   })
   .meta({ id: "Message" });
 
@@ -180,20 +169,20 @@ const turnFields = {
   agentId: ids.agent,
   createdAt: time,
   completedAt: time.nullable(),
-  phase: z.exactOptional(
-    z.enum(["queued", "waiting"]).meta({
-      description:
-        "`queued`: the turn waits for earlier turns. `waiting`: the turn waits only for a person's approval, for deferred results, or for background results after the agent's answer. It resumes automatically.",
-    }),
-  ),
-  error: z.exactOptional(wireError),
-  silent: z.exactOptional(z.literal(true).meta({ description: "The turn completed without a message." })),
-  issues: z.exactOptional(turnIssues),
+  phase: z
+    .enum(["queued", "waiting"])
+    .describe(
+      "`queued`: the turn waits for earlier turns. `waiting`: the turn waits only for a person's approval, for deferred results, or for background results after the agent's answer. It resumes automatically.",
+    )
+    .exactOptional(),
+  error: wireError.exactOptional(),
+  silent: z.literal(true).describe("The turn completed without a message.").exactOptional(),
+  issues: turnIssues.exactOptional(),
   ...replacing,
-  replacedBy: z.exactOptional(ids.turn.meta({ description: "The turn that replaced this turn." })),
+  replacedBy: ids.turn.describe("The turn that replaced this turn.").exactOptional(),
 };
 export const turnSummary = z
-  .strictObject({ ...turnFields, caller: z.exactOptional(startingCaller) })
+  .strictObject({ ...turnFields, caller: startingCaller.exactOptional() })
   .meta({ id: "TurnSummary" });
 
 export const turn = z
@@ -203,11 +192,11 @@ export const turn = z
     answer: z
       .string()
       .nullable()
-      .meta({ description: "The text of the agent's message; `null` unless the turn is completed." }),
+      .describe("The text of the agent's message; `null` unless the turn is completed."),
     caller: turnCaller,
     input: content,
-    correlationId: z.string().meta({ description: "Common to everything that follows from the message." }),
-    userMessageId: ids.message.meta({ description: "The message that the turn answers." }),
+    correlationId: z.string().describe("Common to everything that follows from the message."),
+    userMessageId: ids.message.describe("The message that the turn answers."),
     agentMessageIds: z.array(ids.message),
     replyToMessageId: ids.message.nullable(),
     contextAssemblyRunId: z.string().nullable(),
@@ -223,20 +212,16 @@ export const turn = z
     budget: budget.exactOptional(),
     /** In order. */
     calls: z.array(providerCall),
-    memories: z.exactOptional(usedMemories),
-    memoryError: z.exactOptional(memoryError),
-    output: z.exactOptional(
-      anyValue.meta({
-        description: "The structured output of a completed turn that requested it.",
-      }),
-    ),
+    memories: usedMemories.exactOptional(),
+    memoryError: memoryError.exactOptional(),
+    output: anyValue.describe("The structured output of a completed turn that requested it.").exactOptional(),
     moves: z.array(move),
-    versions: z.exactOptional(
-      z.array(ids.turn).meta({
-        description:
-          "This turn with the turns that it replaced and that replaced it, the oldest first. At most 65. Absent without other versions.",
-      }),
-    ),
+    versions: z
+      .array(ids.turn)
+      .describe(
+        "This turn with the turns that it replaced and that replaced it, the oldest first. At most 65. Absent without other versions.",
+      )
+      .exactOptional(),
   })
   .meta({ id: "Turn" });
 
@@ -249,11 +234,13 @@ export type TurnSummary = Omit<z.infer<typeof turnSummary>, "caller"> &
 export const acceptedTurn = z
   .strictObject({
     turnId: ids.turn,
-    messageId: ids.message.meta({ description: "Id of the user's message." }),
-    status: z.literal("failed").exactOptional().meta({
-      description:
+    messageId: ids.message.describe("Id of the user's message."),
+    status: z
+      .literal("failed")
+      .exactOptional()
+      .describe(
         "The turn failed at once: the conversation is stopped, or its budget is used up. Read the turn for its error.",
-    }),
+      ),
   })
   .meta({ id: "StartedTurn" });
 
@@ -280,9 +267,9 @@ export type CompletedOperation = z.infer<typeof completedOperation>;
 
 /** The turn, message and tool call that an entry or a frame belongs to. */
 const subject = {
-  turnId: z.exactOptional(ids.turn),
-  messageId: z.exactOptional(ids.message),
-  operationId: z.exactOptional(ids.operation),
+  turnId: ids.turn.exactOptional(),
+  messageId: ids.message.exactOptional(),
+  operationId: ids.operation.exactOptional(),
 };
 
 export const journalEntry = z
@@ -292,13 +279,12 @@ export const journalEntry = z
     type: z.enum(ENTRY_TYPES) as z.ZodType<string>,
     time,
     ...subject,
-    correlationId: z.exactOptional(
-      z.string().meta({ description: "Common to everything that follows from one signal." }),
-    ),
-    causeId: z.exactOptional(
-      z.string().meta({ description: "The id of the signal or the message that the entry follows from." }),
-    ),
-    data: z.exactOptional(anyValue),
+    correlationId: z.string().describe("Common to everything that follows from one signal.").exactOptional(),
+    causeId: z
+      .string()
+      .describe("The id of the signal or the message that the entry follows from.")
+      .exactOptional(),
+    data: anyValue.exactOptional(),
   })
   .meta({ id: "JournalEntry", description: "One durable entry of a conversation." });
 
@@ -307,9 +293,7 @@ export type JournalEntryView = z.infer<typeof journalEntry>;
 export const frame = z
   .strictObject({
     v: z.literal(1),
-    seq: z.exactOptional(
-      z.int().min(1).meta({ description: "Only on durable frames. Ascends; numbers may be skipped." }),
-    ),
+    seq: z.int().min(1).describe("Only on durable frames. Ascends; numbers may be skipped.").exactOptional(),
     type: z.string().meta({ example: "message.delta" }),
     ...subject,
     time,
@@ -338,24 +322,24 @@ export const deadLetter = z
     id: ids.deadLetter,
     status: z
       .enum(["failed", "unknown"])
-      .meta({ description: "`failed`: the receiver did not act on it. `unknown`: the outcome is unknown." }),
+      .describe("`failed`: the receiver did not act on it. `unknown`: the outcome is unknown."),
     type: z.string(),
     from: address,
     to: address,
-    inReplyTo: z.exactOptional(ids.operation),
+    inReplyTo: ids.operation.exactOptional(),
     error: z.strictObject({
       code: z.string(),
       message: z.string(),
       retriable: z.boolean(),
-      retryAfter: z.exactOptional(count),
-      errors: z.exactOptional(inputIssues),
+      retryAfter: count.exactOptional(),
+      errors: inputIssues.exactOptional(),
     }),
     attempts: count,
     /** Without secrets; `null` if larger than 16 KiB. */
     body: anyValue,
     sentAt: time,
     diedAt: time,
-    repliedAt: z.exactOptional(time),
+    repliedAt: time.exactOptional(),
   })
   .meta({ id: "DeadLetter", description: "An undelivered envelope between actors." });
 

@@ -28,9 +28,10 @@ export const startFields = {
       version: z.int().min(1).exactOptional(),
     }),
   ]),
-  input: z.record(z.string(), z.json()).exactOptional().meta({
-    description: "As the workflow's `inputSchema` takes it. Default: `{}`.",
-  }),
+  input: z
+    .record(z.string(), z.json())
+    .exactOptional()
+    .describe("As the workflow's `inputSchema` takes it. Default: `{}`."),
   name: z
     .string()
     .max(120)
@@ -44,13 +45,15 @@ export const startFields = {
     .exactOptional(),
   /** `default` when absent. */
   projectId: definitionIdSchema.exactOptional(),
-  idempotencyKey: z.string().min(1).max(200).exactOptional().meta({
-    description: "Repeating the request with this key and the same content answers the same run.",
-  }),
-  correlationId: trailFields.correlationId.meta({
-    description:
-      "The id that the run shares with all work that follows from it: sub-runs, agents and tasks. Default: the id of the run.",
-  }),
+  idempotencyKey: z
+    .string()
+    .min(1)
+    .max(200)
+    .exactOptional()
+    .describe("Repeating the request with this key and the same content answers the same run."),
+  correlationId: trailFields.correlationId.describe(
+    "The id that the run shares with all work that follows from it: sub-runs, agents and tasks. Default: the id of the run.",
+  ),
 };
 
 /** The body of `startRun`. */
@@ -85,19 +88,23 @@ export type StartRun = z.infer<typeof startRun>;
 
 /** A request for a retry. */
 export const retryRun = z.strictObject({
-  seq: z.int().min(0).exactOptional().meta({
-    description:
+  seq: z
+    .int()
+    .min(0)
+    .exactOptional()
+    .describe(
       "The `seq` of the failed run as you saw it. If the run has continued since, the retry is refused.",
-  }),
-  repeatOnce: z.boolean().exactOptional().meta({
-    description: "Repeats the nodes in `retry.repeatsOnce`. Their effects may happen twice.",
-  }),
+    ),
+  repeatOnce: z
+    .boolean()
+    .exactOptional()
+    .describe("Repeats the nodes in `retry.repeatsOnce`. Their effects may happen twice."),
 });
 
 export type RetryRun = z.infer<typeof retryRun>;
 
 /** The body of `answerGate`. */
-export const gateAnswer = z.strictObject({ answer: z.json().meta({ description: "JSON." }) });
+export const gateAnswer = z.strictObject({ answer: z.json().describe("JSON.") });
 
 export type ActiveStatus = ActiveToken["status"];
 

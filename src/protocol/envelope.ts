@@ -62,8 +62,8 @@ const content = {
     .regex(/^[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*$/)
     .max(100),
   body: z.custom<Json>(isJson, JSON_RULE),
-  inReplyTo: z.exactOptional(operationId),
-  context: z.exactOptional(z.record(z.string(), z.custom<Json>(isJson, JSON_RULE))),
+  inReplyTo: operationId.exactOptional(),
+  context: z.record(z.string(), z.custom<Json>(isJson, JSON_RULE)).exactOptional(),
   sentAt: z.int().min(0),
 };
 

@@ -26,30 +26,28 @@ const { seq: _seq, ...entryFields } = journalEntry.shape;
 
 export const loggedEvent = z
   .strictObject({
-    seq: z.int().min(1).meta({ description: "Its number in the log. Ascends; numbers may be skipped." }),
-    conversationId: z.exactOptional(
-      ids.conversation.meta({ description: "Its conversation. An entry of a run has `runId` instead." }),
-    ),
-    runId: z.exactOptional(runId),
-    parentRunId: z.exactOptional(runId.meta({ description: "The run that started the run." })),
+    seq: z.int().min(1).describe("Its number in the log. Ascends; numbers may be skipped."),
+    conversationId: ids.conversation
+      .describe("Its conversation. An entry of a run has `runId` instead.")
+      .exactOptional(),
+    runId: runId.exactOptional(),
+    parentRunId: runId.describe("The run that started the run.").exactOptional(),
     projectId: z.string(),
-    agentId: z.exactOptional(ids.agent.meta({ description: "The agent of its turn." })),
-    entry: z.int().min(1).meta({ description: "Its `seq` in the journal of its conversation or run." }),
+    agentId: ids.agent.describe("The agent of its turn.").exactOptional(),
+    entry: z.int().min(1).describe("Its `seq` in the journal of its conversation or run."),
     ...entryFields,
     // SAFETY: a client may get a type of a later release.
     type: z.enum(LOGGED_TYPES) as z.ZodType<string>,
-    token: z.exactOptional(z.int().min(0).meta({ description: "The token of a run." })),
-    node: z.exactOptional(z.string().meta({ description: "The `ref` of the node of a run." })),
-    code: z.exactOptional(
-      z
-        .string()
-        .meta({ description: "The code of the error, if the entry is an incident.", example: "TIMEOUT" }),
-    ),
-    dataOmitted: z.exactOptional(
-      z.literal(true).meta({
-        description: `Its data have more than ${MAX_LOGGED_DATA} characters. Read them in the journal.`,
-      }),
-    ),
+    token: z.int().min(0).describe("The token of a run.").exactOptional(),
+    node: z.string().describe("The `ref` of the node of a run.").exactOptional(),
+    code: z
+      .string()
+      .meta({ description: "The code of the error, if the entry is an incident.", example: "TIMEOUT" })
+      .exactOptional(),
+    dataOmitted: z
+      .literal(true)
+      .describe(`Its data have more than ${MAX_LOGGED_DATA} characters. Read them in the journal.`)
+      .exactOptional(),
   })
   .meta({
     id: "LoggedEvent",
@@ -63,18 +61,17 @@ export const MESSAGE_ROLES = ["user", "agent"] as const;
 export const foundMessage = z
   .strictObject({
     conversationId: ids.conversation,
-    title: z.exactOptional(
-      z.string().meta({ description: "The title of its conversation. Absent if the conversation has none." }),
-    ),
+    title: z
+      .string()
+      .describe("The title of its conversation. Absent if the conversation has none.")
+      .exactOptional(),
     turnId: ids.turn,
     messageId: ids.message,
     agentId: ids.agent,
-    userId: z.exactOptional(
-      z.string().meta({ description: "The person with the message that led to the turn." }),
-    ),
+    userId: z.string().describe("The person with the message that led to the turn.").exactOptional(),
     role: z.enum(MESSAGE_ROLES),
     time,
-    snippet: z.string().meta({ description: "A part of the text. An ellipsis marks a cut." }),
+    snippet: z.string().describe("A part of the text. An ellipsis marks a cut."),
     marks: z.array(z.array(z.int().min(0)).length(2)).meta({
       description: "The begin and the end of each found word in `snippet`, in UTF-16 units.",
       example: [[5, 11]],

@@ -93,7 +93,7 @@ const json = z.custom<Json>(
   `Must be JSON, nested at most ${MAX_OUTPUT_DEPTH} deep.`,
 );
 
-const error = z.strictObject({ ...toolErrorFields, rule: z.exactOptional(z.string()) });
+const error = z.strictObject({ ...toolErrorFields, rule: z.string().exactOptional() });
 
 // The members are optional in the type, so that readers need no check of `success`.
 const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
@@ -104,12 +104,12 @@ const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
 const attemptResultSchema = z.strictObject({
   result: resultSchema,
   /** The attempt failed for a reason that may pass: its time was over, its code broke, or the tool said that a repetition may succeed. */
-  transient: z.exactOptional(z.literal(true)),
+  transient: z.literal(true).exactOptional(),
   /** The record of a task of steps. It is worth less than the result: an invalid record is left out. */
   // SAFETY: readers take an absent summary and an undefined one alike.
-  task: z.exactOptional(taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>),
+  task: (taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>).exactOptional(),
   /** The call has read a tainted memory, or a turn with a mark (MEMTOOL-6). */
-  tainted: z.exactOptional(z.literal(true)),
+  tainted: z.literal(true).exactOptional(),
 });
 
 /** The result of one attempt of a call. */

@@ -11,13 +11,12 @@ const databaseName = z
 export const listsPlace = z
   .strictObject({
     database: databaseName,
-    target: z.exactOptional(databaseName.meta({ description: "The database that the lists move to." })),
-    continueInMs: z.exactOptional(
-      z.int().nonnegative().meta({
-        description:
-          "The move continues with a request after this time. Without this member no move is left.",
-      }),
-    ),
+    target: databaseName.describe("The database that the lists move to.").exactOptional(),
+    continueInMs: z
+      .int()
+      .nonnegative()
+      .describe("The move continues with a request after this time. Without this member no move is left.")
+      .exactOptional(),
   })
   .meta({ id: "ListsPlace", description: "The database with the lists of a tenant." });
 

@@ -33,13 +33,12 @@ export interface LocationPolicy {
   strict?: boolean;
 }
 
-const jurisdictionSchema = z.enum(JURISDICTIONS).meta({
-  description:
-    "The jurisdiction that runs it and stores its data, for good. Its id ends in `_` and this name.",
-});
-const locationHintSchema = z.enum(LOCATION_HINTS).meta({
-  description: "The region to begin in. The platform may choose another.",
-});
+const jurisdictionSchema = z
+  .enum(JURISDICTIONS)
+  .describe("The jurisdiction that runs it and stores its data, for good. Its id ends in `_` and this name.");
+const locationHintSchema = z
+  .enum(LOCATION_HINTS)
+  .describe("The region to begin in. The platform may choose another.");
 
 /** The members of a request that creates an agent or a conversation. */
 export const locationFields = {

@@ -6,11 +6,7 @@ import { time } from "./scalars.ts";
 /** Tools of one consent. */
 const MAX_CONSENTS = 256;
 
-const hash = z
-  .string()
-  .min(1)
-  .max(100)
-  .meta({ description: "Hash of a description: its name, text, schemas and hints." });
+const hash = z.string().min(1).max(100).describe("Hash of a description: its name, text, schemas and hints.");
 const id = z
   .string()
   .min(1)
@@ -23,7 +19,7 @@ export const mcpConsent = z
       .array(z.strictObject({ id, hash }))
       .min(1)
       .max(MAX_CONSENTS)
-      .meta({ description: "The `offered` descriptions that you accept." }),
+      .describe("The `offered` descriptions that you accept."),
   })
   .meta({ example: { tools: [{ id: "search", hash: "9f86d081884c7d65" }] } });
 
@@ -36,32 +32,33 @@ const described = z.strictObject({
   effect: z.enum(TOOL_EFFECTS),
 });
 
-const state = z.enum(["accepted", "changed", "new", "missing", "invalid"]).meta({
-  description:
+const state = z
+  .enum(["accepted", "changed", "new", "missing", "invalid"])
+  .describe(
     "Agents use `accepted` tools. `changed` and `new` wait for consent. `missing` has left the server's list. `invalid` has a `problem`.",
-});
+  );
 
 export type McpToolState = z.infer<typeof state>;
 
 const toolView = z.strictObject({
   id,
-  name: z.string().meta({ description: "The name on the server." }),
+  name: z.string().describe("The name on the server."),
   modelName: z.string().meta({ description: "The name that models call.", example: "mcp__github__search" }),
-  allowed: z.boolean().meta({ description: "The application allows the tool." }),
+  allowed: z.boolean().describe("The application allows the tool."),
   state,
-  version: z.int().meta({ description: "Counts the accepted descriptions." }),
-  acceptedBy: z.exactOptional(z.string()),
-  accepted: z.exactOptional(described),
-  offered: z.exactOptional(described).meta({ description: "The description that waits for consent." }),
-  problem: z.exactOptional(z.string()),
+  version: z.int().describe("Counts the accepted descriptions."),
+  acceptedBy: z.string().exactOptional(),
+  accepted: described.exactOptional(),
+  offered: described.exactOptional().describe("The description that waits for consent."),
+  problem: z.string().exactOptional(),
 });
 
 export const mcpServerView = z
   .strictObject({
     id: z.string(),
     url: z.string(),
-    listedAt: z.exactOptional(time).meta({ description: "The time of the newest list. Absent: never." }),
-    problem: z.exactOptional(z.string()).meta({ description: "Why the newest list could not be read." }),
+    listedAt: time.exactOptional().describe("The time of the newest list. Absent: never."),
+    problem: z.string().exactOptional().describe("Why the newest list could not be read."),
     tools: z.array(toolView),
   })
   .meta({ id: "McpServer", description: "An MCP server, and its tools as the tenant knows them." });

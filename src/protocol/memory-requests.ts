@@ -20,7 +20,7 @@ const text = z.string().refine((value) => value.isWellFormed(), UNICODE_RULE);
 export const name = text.min(1).max(MAX_NAME_LENGTH);
 export const memoryText = text
   .refine((value) => value.trim() !== "", BLANK_RULE)
-  .meta({ description: "Text of at most 256 KiB in UTF-8. It is returned unchanged." });
+  .describe("Text of at most 256 KiB in UTF-8. It is returned unchanged.");
 const TIME_RULE = "Must be a time in ISO 8601 with a zone, such as 2026-03-01T10:00:00Z.";
 /** A time with a zone. */
 export const zonedTime = z.iso
@@ -30,30 +30,26 @@ export const memoryMetadata = z
   .custom<JsonObject>((value) => isPlainObject(value) && isJson(value), "Must be an object of JSON.")
   .meta({ override: { type: "object", additionalProperties: { description: "Any JSON." } } })
   .refine(isUnicode, UNICODE_RULE)
-  .meta({ description: "At most 16 KiB as JSON." });
+  .describe("At most 16 KiB as JSON.");
 const fraction = z.number().min(0).max(1);
 
 const type = name.meta({ description: "Any text. Default: `fact`.", example: "preference" });
-const speaker = name.meta({ description: "The person who said it." });
-const session = name.meta({
-  description: "The session that it belongs to. Its neighbours there help to find it.",
-});
-const sequence = z.int().min(0).meta({ description: "Its place in the session." });
-const time = zonedTime.meta({ description: "The time of the event, not of the write." });
-const validTo = zonedTime.meta({ description: "Until when it is true. Absent: open." });
+const speaker = name.describe("The person who said it.");
+const session = name.describe("The session that it belongs to. Its neighbours there help to find it.");
+const sequence = z.int().min(0).describe("Its place in the session.");
+const time = zonedTime.describe("The time of the event, not of the write.");
+const validTo = zonedTime.describe("Until when it is true. Absent: open.");
 
 /** The facts of a memory that its writer may give. */
 export const memoryFields = {
   type: type.optional(),
-  significance: fraction.optional().meta({
-    description: "How important it is for any question. Default: 0.5.",
-  }),
+  significance: fraction.optional().describe("How important it is for any question. Default: 0.5."),
   speaker: speaker.optional(),
   session: session.optional(),
   sequence: sequence.optional(),
   time: time.optional(),
   metadata: memoryMetadata.optional(),
-  validFrom: zonedTime.optional().meta({ description: "Since when it is true. Default: `time`, or now." }),
+  validFrom: zonedTime.optional().describe("Since when it is true. Default: `time`, or now."),
   validTo: validTo.optional(),
 };
 
@@ -77,17 +73,16 @@ export const memorySubject = z.strictObject({ userId: name.optional(), conversat
 export const memoryInput = z
   .strictObject({
     content: memoryText,
-    key: name.optional().meta({
-      description: "Names the memory: a second write under the same key and subject updates it.",
-    }),
+    key: name
+      .optional()
+      .describe("Names the memory: a second write under the same key and subject updates it."),
     ...memoryFields,
-    subject: memorySubject.optional().meta({
-      description:
+    subject: memorySubject
+      .optional()
+      .describe(
         "The user and the conversation that it is about. Conversations see it by the scope of their persona; one without a subject is seen in every scope.",
-    }),
-    idempotencyKey: name.optional().meta({
-      description: "Repeating the write with this key answers the same memory.",
-    }),
+      ),
+    idempotencyKey: name.optional().describe("Repeating the write with this key answers the same memory."),
   })
   .refine(isOrdered, ORDER)
   .meta({
@@ -114,9 +109,11 @@ export const memoryChange = z
     sequence: sequence.nullable().optional(),
     time: time.nullable().optional(),
     validTo: validTo.nullable().optional(),
-    ifVersion: z.int().min(1).optional().meta({
-      description: "The version that the change is based on. `CONFLICT` if it has another.",
-    }),
+    ifVersion: z
+      .int()
+      .min(1)
+      .optional()
+      .describe("The version that the change is based on. `CONFLICT` if it has another."),
   })
   .refine(
     ({ ifVersion, ...change }) => Object.values(change).some((value) => value !== undefined),
@@ -132,10 +129,10 @@ export const filterFields = {
   type: z.union([name, z.array(name).min(1).max(MAX_NAME_LENGTH)]).optional(),
   speaker: name.optional(),
   session: name.optional(),
-  from: zonedTime.optional().meta({
-    description: "Memories of this time and later. A memory without an event time uses its write time.",
-  }),
-  before: zonedTime.optional().meta({ description: "Memories before this time." }),
+  from: zonedTime
+    .optional()
+    .describe("Memories of this time and later. A memory without an event time uses its write time."),
+  before: zonedTime.optional().describe("Memories before this time."),
   metadata: z
     .record(name, z.union([text, z.number(), z.boolean()]))
     .refine(
@@ -143,11 +140,11 @@ export const filterFields = {
       `Must have at most ${MAX_METADATA_FILTERS} members.`,
     )
     .optional()
-    .meta({ description: "Members of the metadata that must be equal. At most ten." }),
+    .describe("Members of the metadata that must be equal. At most ten."),
   subject: memorySubject.optional(),
 };
 
-const weight = z.exactOptional(z.number().min(0).max(10));
+const weight = z.number().min(0).max(10).exactOptional();
 /** Changed weights of a ranking. */
 export const changedWeights = z.strictObject({
   /** The share of the semantic score. The rest is the lexical score. */
@@ -172,16 +169,12 @@ export const rankingWeights = changedWeights.required();
 export type RankingWeights = z.infer<typeof rankingWeights>;
 
 export const searchFields = {
-  query: text.meta({ description: "Text of any kind. Beyond 2 000 characters it is cut." }),
-  limit: z
-    .int()
-    .min(1)
-    .max(MAX_RESULTS)
-    .meta({ description: `Results at most, from 1 to ${MAX_RESULTS}. Default: 10.` }),
-  now: zonedTime.optional().meta({
-    description: "The time of the question, which its relative times refer to. Default: now.",
-  }),
-  minRelevance: fraction.meta({ description: "Leaves out results of less relevance. Default: 0." }),
+  query: text.describe("Text of any kind. Beyond 2 000 characters it is cut."),
+  limit: z.int().min(1).max(MAX_RESULTS).describe(`Results at most, from 1 to ${MAX_RESULTS}. Default: 10.`),
+  now: zonedTime
+    .optional()
+    .describe("The time of the question, which its relative times refer to. Default: now."),
+  minRelevance: fraction.describe("Leaves out results of less relevance. Default: 0."),
 };
 
 export const memoryQuery = z.strictObject({
@@ -192,7 +185,7 @@ export const memoryQuery = z.strictObject({
   weights: rankingWeights
     .partial()
     .optional()
-    .meta({ description: "Ranking weights. They replace the persona's weights." }),
+    .describe("Ranking weights. They replace the persona's weights."),
 });
 
 export type MemoryQuery = z.input<typeof memoryQuery>;

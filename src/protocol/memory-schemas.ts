@@ -12,8 +12,8 @@ export const memoryId = z
   .meta({ description: "Id of a memory.", example: "mem_01JD0000000000000000000001" });
 
 export const subject = z
-  .strictObject({ userId: z.exactOptional(z.string()), conversationId: z.exactOptional(z.string()) })
-  .meta({ description: "The user and the conversation that it is about or comes from." });
+  .strictObject({ userId: z.string().exactOptional(), conversationId: z.string().exactOptional() })
+  .describe("The user and the conversation that it is about or comes from.");
 
 /**
  * The user and the conversation that a memory is about or comes from. A write over the API sets only the named
@@ -24,31 +24,32 @@ export type MemorySubject = z.infer<typeof subject>;
 const memoryMembers = {
   id: memoryId,
   agentId: ids.agent,
-  key: z.exactOptional(z.string()),
-  content: z.string().meta({ description: "The text; in lists and searches its beginning, if it is long." }),
-  truncated: z.exactOptional(
-    z.literal(true).meta({ description: "The text is longer. Reading the memory returns all of it." }),
-  ),
+  key: z.string().exactOptional(),
+  content: z.string().describe("The text; in lists and searches its beginning, if it is long."),
+  truncated: z
+    .literal(true)
+    .describe("The text is longer. Reading the memory returns all of it.")
+    .exactOptional(),
   type: z.string().meta({ example: "fact" }),
   significance: fraction,
-  speaker: z.exactOptional(z.string()),
-  session: z.exactOptional(z.string()),
-  sequence: z.exactOptional(z.int()),
-  time: z.exactOptional(time.meta({ description: "The time of the event, not of the write." })),
+  speaker: z.string().exactOptional(),
+  session: z.string().exactOptional(),
+  sequence: z.int().exactOptional(),
+  time: time.describe("The time of the event, not of the write.").exactOptional(),
   metadata,
   subject,
-  state: z.enum(["current", "ended", "archived"]).meta({
-    description:
+  state: z
+    .enum(["current", "ended", "archived"])
+    .describe(
       "`current`: searches find it. `ended`: it was true until `validTo`. `archived`: its text is in the archive, and no search finds it.",
-  }),
+    ),
   validFrom: time,
-  validTo: z.exactOptional(time),
-  tainted: z.exactOptional(
-    z.literal(true).meta({
-      description: "The content comes from an untrusted source, such as a document.",
-    }),
-  ),
-  version: z.int().min(1).meta({ description: "Counts the changes, from 1." }),
+  validTo: time.exactOptional(),
+  tainted: z
+    .literal(true)
+    .describe("The content comes from an untrusted source, such as a document.")
+    .exactOptional(),
+  version: z.int().min(1).describe("Counts the changes, from 1."),
   createdAt: time,
   updatedAt: time,
 };
@@ -60,20 +61,18 @@ export type Memory = z.infer<typeof memory>;
 
 export const memories = z.strictObject({ memories: z.array(memory) }).meta({ id: "Memories" });
 
-const part = z.exactOptional(z.number());
+const part = z.number().exactOptional();
 export const score = z
   .strictObject({
-    total: z.number().meta({ description: "The rank's value: results descend by it." }),
-    relevance: fraction.meta({
-      description: "How well the memory alone answers the query. Comparable between queries.",
-    }),
+    total: z.number().describe("The rank's value: results descend by it."),
+    relevance: fraction.describe("How well the memory alone answers the query. Comparable between queries."),
     parts: z
       .strictObject({
         ...{ lexical: part, semantic: part, neighbours: part, speaker: part },
         ...{ session: part, time: part, answer: part, significance: part, recency: part },
       })
-      .meta({ description: "Contribution of each ranking step." }),
-    terms: z.array(z.string()).meta({ description: "The words of the query that were found in it." }),
+      .describe("Contribution of each ranking step."),
+    terms: z.array(z.string()).describe("The words of the query that were found in it."),
   })
   .meta({ id: "MemoryScore", description: "Why a result has its place." });
 
@@ -85,11 +84,12 @@ const match = z.strictObject({ memory, score }).meta({ id: "MemoryMatch" });
 export type MemoryMatch = z.infer<typeof match>;
 
 const resultMembers = {
-  matches: z.array(match).meta({ description: "The best first." }),
-  semantic: z.enum(["all", "some", "none"]).meta({
-    description:
+  matches: z.array(match).describe("The best first."),
+  semantic: z
+    .enum(["all", "some", "none"])
+    .describe(
       "The memories with a compared vector: `none` if the embedder did not answer. Words are always compared.",
-  }),
+    ),
 };
 
 export const searchResult = z.strictObject(resultMembers).meta({ id: "MemorySearchResult" });
@@ -99,10 +99,10 @@ export type MemorySearchResult = z.infer<typeof searchResult>;
 export const agentsSearchResult = z
   .strictObject({
     ...resultMembers,
-    matches: resultMembers.matches.meta({ description: "By descending `relevance`." }),
+    matches: resultMembers.matches.describe("By descending `relevance`."),
     failed: z
       .array(z.strictObject({ agentId: ids.agent, code: z.string(), message: z.string() }))
-      .meta({ description: "Agents that did not answer, and why. The others did." }),
+      .describe("Agents that did not answer, and why. The others did."),
   })
   .meta({ id: "AgentsMemorySearchResult" });
 
@@ -112,9 +112,10 @@ export type AgentsSearchResult = z.infer<typeof agentsSearchResult>;
 export const source = z.strictObject({
   conversationId: z.string(),
   turnId: z.string(),
-  entries: z.exactOptional(
-    z.array(z.int()).meta({ description: "Numbers of journal entries; all of the turn when absent." }),
-  ),
+  entries: z
+    .array(z.int())
+    .describe("Numbers of journal entries; all of the turn when absent.")
+    .exactOptional(),
 });
 
 /** The source of a memory: a turn, or entries of it. */
@@ -142,14 +143,11 @@ export const logEntry = z
     change: z.enum(["written", "updated", "ended", "archived", "restored"]),
     at: time,
     by: author,
-    newText: z.exactOptional(
-      z.literal(true).meta({ description: "An update gave the memory another text." }),
-    ),
-    before: z.exactOptional(
-      z
-        .strictObject({ content: z.string(), validFrom: time, validTo: z.exactOptional(time) })
-        .meta({ description: "The text before the change, and when it was true; absent where both stayed." }),
-    ),
+    newText: z.literal(true).describe("An update gave the memory another text.").exactOptional(),
+    before: z
+      .strictObject({ content: z.string(), validFrom: time, validTo: time.exactOptional() })
+      .describe("The text before the change, and when it was true; absent where both stayed.")
+      .exactOptional(),
     sources: z.array(source),
   })
   .meta({ id: "MemoryLogEntry" });
@@ -161,8 +159,8 @@ export const memoryWhy = z
   .strictObject({
     memory,
     sources: z.array(source),
-    derivedFrom: z.array(z.string()).meta({ description: "Memories that a consolidation made it of." }),
-    log: z.array(logEntry).meta({ description: "The newest 100 entries, the newest first." }),
+    derivedFrom: z.array(z.string()).describe("Memories that a consolidation made it of."),
+    log: z.array(logEntry).describe("The newest 100 entries, the newest first."),
   })
   .meta({ id: "MemoryWhy", description: "The sources of a memory and its changes." });
 
@@ -177,24 +175,23 @@ export const memoryStatus = z
       .strictObject({
         records: count,
         embeddings: count,
-        vectors: z.exactOptional(count).meta({
-          description:
+        vectors: count
+          .exactOptional()
+          .describe(
             "About how many vectors the deployment's store of vectors does not have yet, or is to delete. Absent without such a store.",
-        }),
-        error: z.exactOptional(z.string()),
-        since: z.exactOptional(time),
+          ),
+        error: z.string().exactOptional(),
+        since: time.exactOptional(),
       })
-      .meta({
-        description:
-          "Changes that a store does not have yet, and why. Reads and searches have them already; `embeddings` are found by their words only.",
-      }),
+      .describe(
+        "Changes that a store does not have yet, and why. Reads and searches have them already; `embeddings` are found by their words only.",
+      ),
     embedder: z
       .strictObject({ id: z.string(), dimensions: z.int().min(1) })
       .nullable()
-      .meta({
-        description:
-          "The embedder of searches. Before the first memory: the embedder of the next search. `null`: searches compare only words.",
-      }),
+      .describe(
+        "The embedder of searches. Before the first memory: the embedder of the next search. `null`: searches compare only words.",
+      ),
   })
   .meta({ id: "MemoryStatus" });
 

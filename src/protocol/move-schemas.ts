@@ -14,87 +14,70 @@ export type WireError = z.infer<typeof wireError>;
 
 /** The rule of a request, its requester, and the policy that asked. */
 export const answeredBy = {
-  policy: z.exactOptional(
-    policyAskSchema.meta({
-      description:
-        "The rule of the policy that asked a person, with its reason. `taint` has the untrusted origins in the request that led to the call.",
-    }),
-  ),
-  rule: z.exactOptional(
-    approvalRuleSchema.meta({
-      description:
-        "Names who may answer; absent if everyone who may read the place of the request may answer.",
-    }),
-  ),
-  requester: z.exactOptional(
-    z.string().meta({ description: "The person who caused the work. Present with a rule." }),
-  ),
+  policy: policyAskSchema
+    .describe(
+      "The rule of the policy that asked a person, with its reason. `taint` has the untrusted origins in the request that led to the call.",
+    )
+    .exactOptional(),
+  rule: approvalRuleSchema
+    .describe("Names who may answer; absent if everyone who may read the place of the request may answer.")
+    .exactOptional(),
+  requester: z.string().describe("The person who caused the work. Present with a rule.").exactOptional(),
 };
 
 export const approval = z
   .strictObject({
     ...answeredBy,
-    outcome: z.exactOptional(z.enum(APPROVAL_OUTCOMES)),
-    expiresAt: z.exactOptional(time),
-    by: z.exactOptional(turnCaller),
-    reason: z.exactOptional(z.string()),
-    at: z.exactOptional(time),
+    outcome: z.enum(APPROVAL_OUTCOMES).exactOptional(),
+    expiresAt: time.exactOptional(),
+    by: turnCaller.exactOptional(),
+    reason: z.string().exactOptional(),
+    at: time.exactOptional(),
   })
-  .meta({
-    description:
-      "The approval of a call by a person. Without `outcome` the call waits for an answer until `expiresAt`.",
-  });
+  .describe(
+    "The approval of a call by a person. Without `outcome` the call waits for an answer until `expiresAt`.",
+  );
 
 /** The approval of an operation. The rule is present while the operation waits, if the tool has one. */
 export type ApprovalView = z.infer<typeof approval>;
 
 /** The target and the model's own input of a call that needs an approval. */
 const runs = {
-  modelInput: z.exactOptional(
-    anyValue.meta({
-      description: "For calls that need approval: the model's own input, if the tool maps it to `input`.",
-    }),
-  ),
-  target: z.exactOptional(
-    z.string().meta({
-      description:
-        "For calls that need approval: the task or the workflow of the tool, if the tool has a target.",
-    }),
-  ),
+  modelInput: anyValue
+    .describe("For calls that need approval: the model's own input, if the tool maps it to `input`.")
+    .exactOptional(),
+  target: z
+    .string()
+    .describe("For calls that need approval: the task or the workflow of the tool, if the tool has a target.")
+    .exactOptional(),
 };
 
 export const calledAgent = z
   .strictObject({
     id: ids.agent,
     mode: z.enum(["delegate", "loop_in"]),
-    template: z.exactOptional(
-      z.string().meta({ description: "It works as a sub-agent: the name of its template." }),
-    ),
-    conversationId: z.exactOptional(ids.conversation),
-    spent: z.exactOptional(spending),
-    asks: z.exactOptional(
-      z
-        .array(
-          z.strictObject({
-            operationId: ids.operation,
-            conversationId: ids.conversation,
-            agentId: ids.agent,
-            name: z.string(),
-            input: z.exactOptional(anyValue),
-            ...runs,
-            ...answeredBy,
-            expiresAt: time,
-          }),
-        )
-        .meta({
-          description:
-            "Calls of tools, by this agent or by one below it, that wait for a person. Answer one by its `operationId`, here.",
+    template: z.string().describe("It works as a sub-agent: the name of its template.").exactOptional(),
+    conversationId: ids.conversation.exactOptional(),
+    spent: spending.exactOptional(),
+    asks: z
+      .array(
+        z.strictObject({
+          operationId: ids.operation,
+          conversationId: ids.conversation,
+          agentId: ids.agent,
+          name: z.string(),
+          input: anyValue.exactOptional(),
+          ...runs,
+          ...answeredBy,
+          expiresAt: time,
         }),
-    ),
+      )
+      .describe(
+        "Calls of tools, by this agent or by one below it, that wait for a person. Answer one by its `operationId`, here.",
+      )
+      .exactOptional(),
   })
-  .meta({
-    description: "The agent that answers the call, and its conversation.",
-  });
+  .describe("The agent that answers the call, and its conversation.");
 
 /** The call of an agent, as clients see it in addition to the operation. */
 export type AgentCallView = z.infer<typeof calledAgent>;
@@ -109,40 +92,41 @@ export const move = z
   .strictObject({
     id: z.string(),
     sequence: z.int().min(1),
-    reasoning: z.exactOptional(z.string()),
-    toolCall: z.exactOptional(
-      z.strictObject({
+    reasoning: z.string().exactOptional(),
+    toolCall: z
+      .strictObject({
         operationId: ids.operation,
         name: z.string(),
         toolId: z.string().nullable(),
         input: anyValue,
         ...runs,
-        client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
-        agent: z.exactOptional(calledAgent),
-        runId: z.exactOptional(
-          runId.meta({
-            description:
-              "The run of a workflow that the call has started. Its starter, and operators, may read it.",
-          }),
-        ),
-        attempt: z.exactOptional(
-          z.int().min(2).meta({ description: "Number of the present or last attempt; 1 when absent." }),
-        ),
-        async: z.exactOptional(z.literal(true).meta({ description: "The call runs in the background." })),
-        approval: z.exactOptional(approval),
-        task: z.exactOptional(task),
-      }),
-    ),
-    toolResult: z.exactOptional(
-      z.strictObject({
+        client: z.literal(true).describe("The client runs the call.").exactOptional(),
+        agent: calledAgent.exactOptional(),
+        runId: runId
+          .describe(
+            "The run of a workflow that the call has started. Its starter, and operators, may read it.",
+          )
+          .exactOptional(),
+        attempt: z
+          .int()
+          .min(2)
+          .describe("Number of the present or last attempt; 1 when absent.")
+          .exactOptional(),
+        async: z.literal(true).describe("The call runs in the background.").exactOptional(),
+        approval: approval.exactOptional(),
+        task: task.exactOptional(),
+      })
+      .exactOptional(),
+    toolResult: z
+      .strictObject({
         success: z.boolean(),
-        result: z.exactOptional(anyValue),
-        error: z.exactOptional(wireError),
-      }),
-    ),
-    raw: z.exactOptional(
-      anyValue.meta({ description: "The model's whole reply, on the first move that follows from it." }),
-    ),
+        result: anyValue.exactOptional(),
+        error: wireError.exactOptional(),
+      })
+      .exactOptional(),
+    raw: anyValue
+      .describe("The model's whole reply, on the first move that follows from it.")
+      .exactOptional(),
     createdAt: time,
   })
   .meta({
@@ -153,10 +137,10 @@ export const move = z
 /** One iteration of a turn's loop. */
 export type MoveView = z.infer<typeof move>;
 
-export const usedMemories = z.array(z.strictObject({ id: z.string(), version: z.int().min(1) })).meta({
-  description: "The memories that the model was shown or recalled, with the seen versions.",
-});
+export const usedMemories = z
+  .array(z.strictObject({ id: z.string(), version: z.int().min(1) }))
+  .describe("The memories that the model was shown or recalled, with the seen versions.");
 
-export const memoryError = z.string().meta({
-  description: "The error code if the agent's memory did not answer. The turn continued without memories.",
-});
+export const memoryError = z
+  .string()
+  .describe("The error code if the agent's memory did not answer. The turn continued without memories.");

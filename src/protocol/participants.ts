@@ -35,7 +35,7 @@ export type Participant = z.infer<typeof participantSchema>;
 /** As `participantSchema`; an agent may have a handoff. By default each request shows the newest turns of other agents. */
 export const newParticipantSchema = z.preprocess(
   withId,
-  z.discriminatedUnion("type", [agent.extend({ handoff: z.exactOptional(handoffSchema) }), user]),
+  z.discriminatedUnion("type", [agent.extend({ handoff: handoffSchema.exactOptional() }), user]),
 );
 
 /** A participant that is added. */

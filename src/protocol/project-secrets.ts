@@ -30,13 +30,16 @@ const target = {
     .regex(/^[a-z0-9-]{1,100}$/, "Must be the name of a header.")
     .refine((name) => !OWN_HEADERS.test(name), "Must be another header: the server sets this header.")
     .default("authorization")
-    .meta({ description: "The header with the secret." }),
-  prefix: z.exactOptional(
-    z.string().max(100).regex(PRINTABLE, "Must have printable ASCII characters.").meta({
+    .describe("The header with the secret."),
+  prefix: z
+    .string()
+    .max(100)
+    .regex(PRINTABLE, "Must have printable ASCII characters.")
+    .meta({
       description: "Stands before the secret in the header.",
       example: "Bearer ",
-    }),
-  ),
+    })
+    .exactOptional(),
 };
 
 export const projectSecretBody = z
@@ -46,7 +49,7 @@ export const projectSecretBody = z
       .min(8)
       .max(MAX_VALUE)
       .regex(/^[\x21-\x7e]+$/, "Must have printable ASCII characters without spaces.")
-      .meta({ description: "The secret. No answer has it." }),
+      .describe("The secret. No answer has it."),
     ...target,
   })
   .meta({ example: { value: "a key of the service", hosts: ["api.example.com"], prefix: "Bearer " } });

@@ -37,7 +37,7 @@ const canonicalEvent = z
     data: z.record(z.string(), anyValue),
     extensions: z.strictObject({
       contract_major: z.literal(1),
-      correlation_id: z.exactOptional(z.string()),
+      correlation_id: z.string().exactOptional(),
     }),
   })
   .meta({ id: "CanonicalEvent", description: "An event of the canonical timeline." });
@@ -51,7 +51,7 @@ const toolCall = z
     name: z.string(),
     state: z.string().meta({ example: "running" }),
     input: anyValue,
-    async: z.exactOptional(z.literal(true)),
+    async: z.literal(true).exactOptional(),
     requestedAt: time,
   })
   .meta({ id: "PendingToolCall", description: "A call of a tool without a result." });
@@ -60,13 +60,13 @@ const subAgent = z
   .strictObject({
     operationId: ids.operation,
     turnId: ids.turn,
-    template: z.exactOptional(z.string()),
-    agentId: z.exactOptional(ids.agent),
-    conversationId: z.exactOptional(ids.conversation),
+    template: z.string().exactOptional(),
+    agentId: ids.agent.exactOptional(),
+    conversationId: ids.conversation.exactOptional(),
     correlationId: z.string(),
     state: z.string().meta({ example: "completed" }),
-    code: z.exactOptional(z.string().meta({ description: "The code of the error, if it failed." })),
-    time: time.meta({ description: "The time of its newest entry." }),
+    code: z.string().describe("The code of the error, if it failed.").exactOptional(),
+    time: time.describe("The time of its newest entry."),
   })
   .meta({ id: "SubAgentStatus", description: "A sub-agent of the conversation." });
 
@@ -82,11 +82,11 @@ function projected<Name extends (typeof PROJECTIONS)[number]>(name: Name) {
   return {
     name: z.literal(name),
     conversationId: ids.conversation,
-    seq: count.meta({ description: "The number of the newest entry that the projection contains." }),
+    seq: count.describe("The number of the newest entry that the projection contains."),
   };
 }
 
-const nextCursor = z.exactOptional(z.string());
+const nextCursor = z.string().exactOptional();
 
 export const projection = z
   .discriminatedUnion("name", [
@@ -104,7 +104,7 @@ export const projection = z
       status: gate,
       conversationStatus: z.enum(["active", "waiting", "completed", "failed"]),
       eventCount: count,
-      eventCounts: z.record(z.string(), count).meta({ description: "The number of entries by type." }),
+      eventCounts: z.record(z.string(), count).describe("The number of entries by type."),
       turnCount: count,
       activeTurnCount: count,
       queueSize: count,

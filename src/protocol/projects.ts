@@ -37,7 +37,7 @@ export const projectBody = z
       description: "Id of the project. Agents name it in `projectIds`.",
       example: "shop",
     }),
-    name: z.exactOptional(name),
+    name: name.exactOptional(),
     repositories: z
       .array(repositoryBody)
       .max(MAX_FIRST_REPOSITORIES)
@@ -72,37 +72,35 @@ const setting = {
   allowedMcpServers: z
     .array(definitionIdSchema)
     .max(MAX_SERVERS)
-    .meta({ description: "The servers of the Model Context Protocol that the project may use." }),
+    .describe("The servers of the Model Context Protocol that the project may use."),
   budget: z
     .strictObject({ tokens: z.int().min(0).max(MAX_TOKENS) })
-    .meta({ description: "Limits the tokens of the project's model calls since the budget was set." }),
+    .describe("Limits the tokens of the project's model calls since the budget was set."),
 };
 const count = z.int().min(0).max(MAX_COUNT);
 const limit = {
-  maxConcurrentRuns: count.meta({ description: "Runs of workflows that have not ended." }),
-  maxModelCallsPerHour: count.meta({
-    description: "Attempts of model calls in an hour of the clock, in UTC.",
-  }),
+  maxConcurrentRuns: count.describe("Runs of workflows that have not ended."),
+  maxModelCallsPerHour: count.describe("Attempts of model calls in an hour of the clock, in UTC."),
 };
 
 /** The settings of a project. An absent setting allows everything. */
 const projectSettings = z.strictObject({
-  modelProfileId: z.exactOptional(setting.modelProfileId),
-  allowedModelProviders: z.exactOptional(setting.allowedModelProviders),
-  allowedMcpServers: z.exactOptional(setting.allowedMcpServers),
-  limits: z.exactOptional(
-    z.strictObject({
-      maxConcurrentRuns: z.exactOptional(limit.maxConcurrentRuns),
-      maxModelCallsPerHour: z.exactOptional(limit.maxModelCallsPerHour),
-    }),
-  ),
-  budget: z.exactOptional(setting.budget),
+  modelProfileId: setting.modelProfileId.exactOptional(),
+  allowedModelProviders: setting.allowedModelProviders.exactOptional(),
+  allowedMcpServers: setting.allowedMcpServers.exactOptional(),
+  limits: z
+    .strictObject({
+      maxConcurrentRuns: limit.maxConcurrentRuns.exactOptional(),
+      maxModelCallsPerHour: limit.maxModelCallsPerHour.exactOptional(),
+    })
+    .exactOptional(),
+  budget: setting.budget.exactOptional(),
 });
 
 export type ProjectSettings = z.infer<typeof projectSettings>;
 
 /** A member that `null` removes. */
-const removable = <Schema extends z.ZodType>(schema: Schema) => z.exactOptional(schema.nullable());
+const removable = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().exactOptional();
 
 /** A merge patch of the name and the settings. */
 export const projectChange = z
@@ -125,7 +123,7 @@ export const projectChange = z
 export type ProjectChange = z.infer<typeof projectChange>;
 
 export const projectSummary = z
-  .strictObject({ id: z.string(), name: z.exactOptional(z.string()), createdAt: time })
+  .strictObject({ id: z.string(), name: z.string().exactOptional(), createdAt: time })
   .meta({ id: "ProjectSummary" });
 
 export type ProjectSummary = z.infer<typeof projectSummary>;
@@ -134,9 +132,10 @@ export const projectView = z
   .strictObject({
     ...projectSummary.shape,
     ...projectSettings.shape,
-    spent: z.exactOptional(z.strictObject({ tokens: z.int() })).meta({
-      description: "The part of the budget that ended model calls have used. Absent without a budget.",
-    }),
+    spent: z
+      .strictObject({ tokens: z.int() })
+      .exactOptional()
+      .describe("The part of the budget that ended model calls have used. Absent without a budget."),
     repositories: z.array(repositoryView),
   })
   .meta({ id: "Project" });
@@ -155,8 +154,8 @@ export const filesBody = z
   .meta({ example: { files: { "README.md": "# Shop\n" }, message: "Begin" } });
 
 export const commitView = z.strictObject({
-  branch: z.string().meta({ description: "Name of the branch." }),
-  oid: z.string().meta({ description: "Id of the commit." }),
+  branch: z.string().describe("Name of the branch."),
+  oid: z.string().describe("Id of the commit."),
 });
 
 export const branchesView = z.strictObject({

@@ -8,23 +8,22 @@ export const CAUSE_DIRECTIONS = ["backward", "forward"] as const;
 
 const causedEntry = journalEntry
   .extend({
-    cause: z.exactOptional(
-      z.int().min(1).meta({
-        description: "The `seq` of the entry that it follows from. Absent for the first entry of a turn.",
-      }),
-    ),
+    cause: z
+      .int()
+      .min(1)
+      .describe("The `seq` of the entry that it follows from. Absent for the first entry of a turn.")
+      .exactOptional(),
   })
   .meta({ id: "CausedEntry", description: "An entry of a chain of causes." });
 
 export const causeChain = z
   .strictObject({
     entries: z.array(causedEntry),
-    nextCursor: z.exactOptional(z.string()),
-    partial: z.exactOptional(
-      z
-        .literal(true)
-        .meta({ description: "The chain may continue beyond the entries that one request reads." }),
-    ),
+    nextCursor: z.string().exactOptional(),
+    partial: z
+      .literal(true)
+      .describe("The chain may continue beyond the entries that one request reads.")
+      .exactOptional(),
   })
   .meta({
     id: "CauseChain",
@@ -47,7 +46,7 @@ const INCIDENT_KINDS = [
 export const incident = journalEntry
   .extend({
     kind: z.enum(INCIDENT_KINDS),
-    code: z.exactOptional(z.string().meta({ description: "The code of its error.", example: "TIMEOUT" })),
+    code: z.string().meta({ description: "The code of its error.", example: "TIMEOUT" }).exactOptional(),
   })
   .meta({ id: "Incident", description: "An entry of the journal that is an incident." });
 

@@ -4,12 +4,12 @@ import { ENTRY_TYPES } from "./journal.ts";
 import { anyValue, ids } from "./scalars.ts";
 
 const object = z.record(z.string(), anyValue);
-const milliseconds = z.int().meta({ description: "Milliseconds since the epoch." });
+const milliseconds = z.int().describe("Milliseconds since the epoch.");
 
 const entryFields = {
   type: z.enum(ENTRY_TYPES),
-  item: z.exactOptional(z.int().min(0)),
-  data: z.exactOptional(anyValue),
+  item: z.int().min(0).exactOptional(),
+  data: anyValue.exactOptional(),
 };
 
 /** The members that a replay reads before planning does. Planning reads the others. */
@@ -35,31 +35,29 @@ const recordedConversation = z
 
 const rowSchema = z.strictObject({
   at: milliseconds,
-  before: headSchema.meta({ description: "The conversation before the commit, without turns." }),
-  after: headSchema.meta({ description: "The conversation after the commit." }),
+  before: headSchema.describe("The conversation before the commit, without turns."),
+  after: headSchema.describe("The conversation after the commit."),
   entries: z
     .array(z.strictObject({ seq: z.int().min(1), ...entryFields }))
     .min(1)
-    .meta({ description: "The entries of the turn in the commit." }),
+    .describe("The entries of the turn in the commit."),
 });
 
 export const recordingSchema = z
   .strictObject({
     version: z.literal(1),
     turnId: ids.turn,
-    record: recordedConversation.meta({
-      description: "The record of the conversation, with the versions of its agents.",
-    }),
-    turn: recordedTurn.meta({ description: "The turn with its replies, calls and results." }),
+    record: recordedConversation.describe("The record of the conversation, with the versions of its agents."),
+    turn: recordedTurn.describe("The turn with its replies, calls and results."),
     options: z
       .strictObject({
-        agentTurns: z.exactOptional(z.int()),
-        approvalTimeoutMs: z.exactOptional(z.int()),
-        clientToolTimeoutMs: z.exactOptional(z.int()),
-        calls: z.exactOptional(z.strictObject({ depth: z.int(), open: z.int(), tree: z.int() })),
+        agentTurns: z.int().exactOptional(),
+        approvalTimeoutMs: z.int().exactOptional(),
+        clientToolTimeoutMs: z.int().exactOptional(),
+        calls: z.strictObject({ depth: z.int(), open: z.int(), tree: z.int() }).exactOptional(),
       })
-      .meta({ description: "The limits that the application sets." }),
-    rows: z.array(rowSchema).min(1).meta({ description: "The commits of the turn, in order." }),
+      .describe("The limits that the application sets."),
+    rows: z.array(rowSchema).min(1).describe("The commits of the turn, in order."),
   })
   .meta({ id: "TurnRecording", description: "An ended turn with all recorded results." });
 
@@ -68,28 +66,24 @@ export type TurnRecording = z.infer<typeof recordingSchema>;
 
 const shownEntry = z
   .strictObject(entryFields)
-  .meta({ description: "An entry. The data of the end of a call or of a turn may include its result." });
+  .describe("An entry. The data of the end of a call or of a turn may include its result.");
 
 export const replaySchema = z
   .strictObject({
-    calls: z.literal(0).meta({ description: "Calls of models, tools and other actors: always 0." }),
+    calls: z.literal(0).describe("Calls of models, tools and other actors: always 0."),
     divergence: z
       .nullable(
         z.strictObject({
-          seq: z
-            .int()
-            .min(1)
-            .meta({ description: "Number of the recorded entry, or of the entry before it." }),
-          expected: z.nullable(shownEntry).meta({ description: "As recorded; `null` for an added entry." }),
-          actual: z.nullable(shownEntry).meta({ description: "As made today; `null` for a missing entry." }),
+          seq: z.int().min(1).describe("Number of the recorded entry, or of the entry before it."),
+          expected: z.nullable(shownEntry).describe("As recorded; `null` for an added entry."),
+          actual: z.nullable(shownEntry).describe("As made today; `null` for a missing entry."),
         }),
       )
-      .meta({ description: "The first difference; `null` without a difference." }),
-    partial: z.exactOptional(
-      z
-        .array(z.strictObject({ seq: z.int().min(1), reason: z.string() }))
-        .meta({ description: "Entries with a cause that is not stored. The replay takes them as recorded." }),
-    ),
+      .describe("The first difference; `null` without a difference."),
+    partial: z
+      .array(z.strictObject({ seq: z.int().min(1), reason: z.string() }))
+      .describe("Entries with a cause that is not stored. The replay takes them as recorded.")
+      .exactOptional(),
   })
   .meta({ id: "TurnReplay", description: "Today's decisions on the recorded results of a turn." });
 

@@ -123,27 +123,30 @@ const version = z.literal(PROTOCOL_VERSION).optional();
 /** The members of a request for a turn, without its content and its key. */
 const turnFields = {
   replyToMessageId: identifier.exactOptional(),
-  to: agentIdSchema.exactOptional().meta({
-    description:
+  to: agentIdSchema
+    .exactOptional()
+    .describe(
       "The participating agent that receives the message. Default: the first agent that the text mentions as `@id`. Otherwise the author of the message that it replies to, then the agent of this user's newest answered turn, then the conversation's first agent.",
-  }),
-  tools: clientToolsSchema.exactOptional().meta({
-    description:
+    ),
+  tools: clientToolsSchema
+    .exactOptional()
+    .describe(
       "Tools that the client runs: the turn waits for their results. At most 64, together 256 KiB. Their names must differ from the agent's tools.",
-  }),
-  toolChoice: toolChoiceSchema.exactOptional().meta({
-    description: "Tools that the model may or must use in its first reply. Default: `auto`.",
-  }),
+    ),
+  toolChoice: toolChoiceSchema
+    .exactOptional()
+    .describe("Tools that the model may or must use in its first reply. Default: `auto`."),
   /** Requires an answer in JSON of this schema. */
   output: outputSchema.exactOptional(),
-  budget: budgetSchema.exactOptional().meta({
-    description:
+  budget: budgetSchema
+    .exactOptional()
+    .describe(
       "Limits of this turn. The limits of the conversation and of its agent also apply: the smallest limit decides.",
-  }),
-  untrusted: z.literal(true).exactOptional().meta({
-    description:
-      "The content has text from elsewhere, such as a mail. A memory that comes from it is tainted.",
-  }),
+    ),
+  untrusted: z
+    .literal(true)
+    .exactOptional()
+    .describe("The content has text from elsewhere, such as a mail. A memory that comes from it is tainted."),
 };
 
 /** The body of `startTurn`. */
@@ -187,7 +190,7 @@ const stopFields = {
     .min(1)
     .max(MAX_REASON_LENGTH)
     .exactOptional()
-    .meta({ description: `Kept in the journal. At most ${MAX_REASON_LENGTH} characters.` }),
+    .describe(`Kept in the journal. At most ${MAX_REASON_LENGTH} characters.`),
 };
 
 /** A request to stop, to resume or to end. */
@@ -200,10 +203,10 @@ export const stopSignal = z.strictObject({ turnId: identifier.exactOptional(), .
 
 /** The members of an answer to a request for approval. */
 export const approvalFields = {
-  approved: z.boolean().meta({ description: "`true`: the call runs." }),
-  reason: stopFields.reason.meta({
-    description: `The model gets the reason of a denial. At most ${MAX_REASON_LENGTH} characters.`,
-  }),
+  approved: z.boolean().describe("`true`: the call runs."),
+  reason: stopFields.reason.describe(
+    `The model gets the reason of a denial. At most ${MAX_REASON_LENGTH} characters.`,
+  ),
 };
 
 /** The answer to a request for approval. It has no input, because the call runs with the shown input. */

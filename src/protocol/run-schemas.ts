@@ -21,22 +21,23 @@ const ACTIVE_STATUSES = [
 
 const runError = z.strictObject({ code: z.string(), message: z.string() });
 const area = z.record(z.string(), anyJson);
-const nodeRef = z.string().meta({ description: "The `ref` of a node." });
+const nodeRef = z.string().describe("The `ref` of a node.");
 
 export const activeToken = z.strictObject({
   token: count,
   node: nodeRef,
-  status: z.enum(ACTIVE_STATUSES).meta({
-    description:
+  status: z
+    .enum(ACTIVE_STATUSES)
+    .describe(
       "`lost`: the work was interrupted and may have taken effect; its result may still come. `waiting_for_part`: a run of its own has a part of the branches of a wide fan-out.",
-  }),
+    ),
   path: z.string().meta({ description: "The branches around it.", example: "root.start.0" }),
   /** The attempt of its work. */
-  attempt: z.exactOptional(z.int().min(1)),
+  attempt: z.int().min(1).exactOptional(),
   /** The run exists a moment after its id: until then a request for it is `NOT_FOUND`. */
-  runId: z.exactOptional(runId.meta({ description: "The run of its sub-workflow, or of its part." })),
+  runId: runId.describe("The run of its sub-workflow, or of its part.").exactOptional(),
   /** The conversation of the agent: its own, or with `loop_in` the conversation that started the run. */
-  conversationId: z.exactOptional(ids.conversation),
+  conversationId: ids.conversation.exactOptional(),
 });
 
 /** A token that has not ended. */
@@ -45,14 +46,14 @@ export type ActiveToken = z.infer<typeof activeToken>;
 export const gate = z.strictObject({
   /** Names the gate in answers. */
   operationId: z.string(),
-  token: z.exactOptional(count),
-  node: z.exactOptional(nodeRef.meta({ description: "Absent where the run itself asks for more time." })),
+  token: count.exactOptional(),
+  node: nodeRef.describe("Absent where the run itself asks for more time.").exactOptional(),
   kind: z.enum(HUMAN_KINDS),
   prompt: z.string(),
-  input: area.meta({ description: "The subject of the question." }),
-  schema: area.meta({ description: "JSON Schema of the answer." }),
+  input: area.describe("The subject of the question."),
+  schema: area.describe("JSON Schema of the answer."),
   /** Absent if the gate waits without a limit. */
-  expiresAt: z.exactOptional(time),
+  expiresAt: time.exactOptional(),
   ...answeredBy,
 });
 
@@ -62,24 +63,25 @@ export type GateView = z.infer<typeof gate>;
 const workflow = z.strictObject({ library: ids.library, id: ids.definition, version: count });
 const runMembers = {
   id: runId,
-  name: z.exactOptional(
-    z.string().meta({
+  name: z
+    .string()
+    .meta({
       description: "The name that its request gave, or the name of its workflow. Absent without both.",
       example: "Summaries of March",
-    }),
-  ),
+    })
+    .exactOptional(),
   workflow,
   projectId: definitionIdSchema,
   status: z.enum(RUN_STATUSES),
-  startedBy: z.string().meta({ description: "The subject that started it." }),
+  startedBy: z.string().describe("The subject that started it."),
   createdAt: time,
-  endedAt: z.exactOptional(time).meta({ description: "Absent before the end." }),
+  endedAt: time.exactOptional().describe("Absent before the end."),
 };
 
 export const runSummary = z
   .strictObject({
     ...runMembers,
-    errorCode: z.exactOptional(z.string()).meta({ description: "The code of the run's error." }),
+    errorCode: z.string().exactOptional().describe("The code of the run's error."),
   })
   .meta({ id: "RunSummary", description: "A run in a list." });
 
@@ -89,51 +91,46 @@ export type RunSummary = z.infer<typeof runSummary>;
 export const run = z
   .strictObject({
     ...runMembers,
-    correlationId: z.string().meta({
-      description:
+    correlationId: z
+      .string()
+      .describe(
         "The id that the run shares with all work that follows from the same message, request or trigger.",
-    }),
+      ),
     input: area,
     /** Values after the first 4 Mi characters are `null`. */
     state: area,
-    omitted: z.exactOptional(
-      z
-        .array(z.string())
-        .meta({ description: "Members of `state` that are `null` because it is too large." }),
+    omitted: z
+      .array(z.string())
+      .describe("Members of `state` that are `null` because it is too large.")
+      .exactOptional(),
+    output: area.exactOptional(),
+    error: runError.exactOptional(),
+    retry: z
+      .strictObject({
+        tokens: count.describe("The tokens that begin again."),
+        repeatsOnce: z
+          .array(nodeRef)
+          .describe("Nodes with effects that may happen twice. A retry must set `repeatOnce`."),
+      })
+      .describe("Present where the run has failed and can be retried.")
+      .exactOptional(),
+    seq: count.describe("The number of its newest journal entry."),
+    tokens: count.describe("Tokens that were made."),
+    usage: spending.describe(
+      "The usage of its tasks, sub-workflows and agents so far. `toolCalls` counts the calls of its agents.",
     ),
-    output: z.exactOptional(area),
-    error: z.exactOptional(runError),
-    retry: z.exactOptional(
-      z
-        .strictObject({
-          tokens: count.meta({ description: "The tokens that begin again." }),
-          repeatsOnce: z.array(nodeRef).meta({
-            description: "Nodes with effects that may happen twice. A retry must set `repeatOnce`.",
-          }),
-        })
-        .meta({ description: "Present where the run has failed and can be retried." }),
-    ),
-    seq: count.meta({ description: "The number of its newest journal entry." }),
-    tokens: count.meta({ description: "Tokens that were made." }),
-    usage: spending.meta({
-      description:
-        "The usage of its tasks, sub-workflows and agents so far. `toolCalls` counts the calls of its agents.",
-    }),
-    issues: z.exactOptional(
-      z
-        .array(
-          z.strictObject({
-            code: z.literal("UNDELIVERED"),
-            deadLetter: ids.deadLetter,
-            message: z.string(),
-          }),
-        )
-        .meta({
-          description: "Reports to the caller of the run that did not arrive, so the caller still waits.",
+    issues: z
+      .array(
+        z.strictObject({
+          code: z.literal("UNDELIVERED"),
+          deadLetter: ids.deadLetter,
+          message: z.string(),
         }),
-    ),
-    gates: z.array(gate).meta({ description: "Questions that wait for a person; the first 100." }),
-    active: z.array(activeToken).meta({ description: "Tokens that have not ended; the first 1 000." }),
+      )
+      .describe("Reports to the caller of the run that did not arrive, so the caller still waits.")
+      .exactOptional(),
+    gates: z.array(gate).describe("Questions that wait for a person; the first 100."),
+    active: z.array(activeToken).describe("Tokens that have not ended; the first 1 000."),
   })
   .meta({ id: "Run", description: "A run of a workflow." });
 
@@ -144,9 +141,9 @@ const entryMembers = {
   seq: z.int().min(1),
   time,
   type: z.enum(RUN_ENTRY_TYPES),
-  token: z.exactOptional(count),
-  node: z.exactOptional(nodeRef),
-  data: z.exactOptional(anyJson),
+  token: count.exactOptional(),
+  node: nodeRef.exactOptional(),
+  data: anyJson.exactOptional(),
 };
 
 export const runEntry = z
@@ -191,7 +188,7 @@ export const workflowDefinition = z
 export const runWorkflow = z
   .strictObject({
     ...workflow.shape,
-    hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
+    hash: z.string().describe("SHA-256 of the definition as canonical JSON, in hex."),
     // SAFETY: the schema describes a part of the definition, whose own schema has checked it.
     definition: workflowDefinition as unknown as z.ZodType<WorkflowDefinition>,
   })

@@ -55,7 +55,7 @@ export interface SavedPiece {
 export const lostFiles = z.strictObject({
   repo: z.string(),
   reason: z.string(),
-  files: z.int().meta({ description: "Uncommitted files that were left out." }),
+  files: z.int().describe("Uncommitted files that were left out."),
 });
 
 /** A repository that an import did not restore. */

@@ -16,7 +16,7 @@ export const ids = {
     .regex(TURN_ID)
     .meta({ description: "Id of a turn.", example: "turn_01JD0000000000000000000001" }),
   message: z.string().meta({ description: "Id of a message.", example: "msg_01JD00000000000000000000A0" }),
-  operation: z.string().refine(isOperationId).meta({ description: "Id of a tool call." }),
+  operation: z.string().refine(isOperationId).describe("Id of a tool call."),
   deadLetter: z
     .string()
     .refine(isOperationId)
@@ -33,7 +33,7 @@ export const runId = z
 export const time = z.iso
   .datetime()
   .meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
-export const anyJson = z.unknown().meta({ description: "Any JSON." }) as z.ZodType<Json>;
+export const anyJson = z.unknown().describe("Any JSON.") as z.ZodType<Json>;
 /** The same in views that cross RPC. */
 // SAFETY: `Json` is a `JsonValue` whose type does not recurse.
 export const anyValue = anyJson as z.ZodType<unknown> as z.ZodType<JsonValue>;

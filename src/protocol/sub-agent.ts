@@ -35,9 +35,9 @@ export const subAgentTemplateSchema = z.strictObject({
   /** A subset of the agent's tools, by name. */
   tools,
   /** The hosts that its tools may reach: `none` when absent. */
-  network: z.exactOptional(network),
+  network: network.exactOptional(),
   /** Sub-agents of this template that a conversation has at a time; `SUB_AGENT_QUOTA` when absent. */
-  quota: z.exactOptional(z.int().min(1).max(32)),
+  quota: z.int().min(1).max(32).exactOptional(),
 });
 
 /** The bounds of the sub-agents that a tool spawns. */

@@ -26,7 +26,7 @@ export const conversationFrames = z.object({
   /** The number of the last entry that the frames cover. */
   cursor: z.int().min(0),
   /** The subscription is over: the conversation was deleted, or its principal may no longer read it. */
-  ended: z.exactOptional(z.enum(["deleted", "access"])),
+  ended: z.enum(["deleted", "access"]).exactOptional(),
 });
 
 export type ConversationFrames = z.infer<typeof conversationFrames>;

@@ -16,9 +16,9 @@ const stepSchema = z.strictObject({
   startedAfterMs: amount,
   durationMs: amount,
   /** Attempts of its action. Default: 1. */
-  attempts: z.exactOptional(z.int().min(1)),
+  attempts: z.int().min(1).exactOptional(),
   /** The failure that the step ended with. */
-  error: z.exactOptional(z.strictObject({ code: z.string(), message: z.string() })),
+  error: z.strictObject({ code: z.string(), message: z.string() }).exactOptional(),
 });
 
 export type StepSummary = z.infer<typeof stepSchema>;
@@ -28,7 +28,7 @@ const modelUsageSchema = z.strictObject({
   inputTokens: amount,
   outputTokens: amount,
   /** US dollars. Absent if no model has a price. */
-  costUsd: z.exactOptional(amount),
+  costUsd: amount.exactOptional(),
 });
 
 /** The use of models by a task. */
@@ -39,7 +39,7 @@ export const taskViewSchema = z.strictObject({
   task: z.strictObject({ library: z.string(), id: z.string(), version: z.int().min(0) }),
   steps: z.array(stepSchema).max(64),
   durationMs: amount,
-  models: z.exactOptional(modelUsageSchema),
+  models: modelUsageSchema.exactOptional(),
 });
 
 export type TaskView = z.infer<typeof taskViewSchema>;
@@ -52,8 +52,8 @@ export type TaskEvent = z.infer<typeof eventSchema>;
 const metricSchema = z.strictObject({
   name,
   value: z.number(),
-  unit: z.exactOptional(z.string().max(32)),
-  attributes: z.exactOptional(z.record(z.string(), z.json())),
+  unit: z.string().max(32).exactOptional(),
+  attributes: z.record(z.string(), z.json()).exactOptional(),
 });
 
 /** A measurement that a task recorded. */
@@ -61,8 +61,8 @@ export type TaskMetric = z.infer<typeof metricSchema>;
 
 /** The schema of a summary, checked where a report arrives. It lists the steps that ran, or were left out, in order. */
 export const taskSummarySchema = taskViewSchema.extend({
-  events: z.exactOptional(z.array(eventSchema).max(32)),
-  metrics: z.exactOptional(z.array(metricSchema).max(32)),
+  events: z.array(eventSchema).max(32).exactOptional(),
+  metrics: z.array(metricSchema).max(32).exactOptional(),
 });
 
 export type TaskSummary = z.infer<typeof taskSummarySchema>;

@@ -13,26 +13,24 @@ const spanId = z
 const spanSchema = z
   .strictObject({
     spanId,
-    parentSpanId: z.exactOptional(
-      spanId.meta({
+    parentSpanId: spanId
+      .meta({
         description: "It may be a span of the caller's, which is not in the list.",
         example: "00f067aa0ba902b7",
-      }),
-    ),
+      })
+      .exactOptional(),
     name: z.string().meta({ example: "chat gpt-5-mini" }),
     kind: z.enum(["internal", "client"]),
     startedAt: time,
-    endedAt: time.meta({ description: "For open work, the time of the answer." }),
-    open: z.exactOptional(
-      z.literal(true).meta({ description: "The work continues, or waits for a person or another actor." }),
-    ),
+    endedAt: time.describe("For open work, the time of the answer."),
+    open: z
+      .literal(true)
+      .describe("The work continues, or waits for a person or another actor.")
+      .exactOptional(),
     attributes: z
       .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]))
-      .meta({
-        description:
-          "Attributes of OpenTelemetry's GenAI conventions. They contain no text of people or models.",
-      }),
-    error: z.exactOptional(z.string().meta({ description: "The code of the final error." })),
+      .describe("Attributes of OpenTelemetry's GenAI conventions. They contain no text of people or models."),
+    error: z.string().describe("The code of the final error.").exactOptional(),
   })
   .meta({
     id: "Span",
@@ -69,10 +67,10 @@ export const traceSchema = z
       .string()
       .regex(/^[0-9a-f]{32}$/)
       .meta({ example: "4bf92f3577b34da6a3ce929d0e0e4736" }),
-    spans: z.array(spanSchema).meta({ description: "In the order of their beginnings." }),
-    partial: z.boolean().meta({
-      description: "Spans are missing: there are too many, or a conversation or a run could not be read.",
-    }),
+    spans: z.array(spanSchema).describe("In the order of their beginnings."),
+    partial: z
+      .boolean()
+      .describe("Spans are missing: there are too many, or a conversation or a run could not be read."),
   })
   .meta({ id: "Trace", description: "The work of a turn or a run, with all that followed from it." });
 

@@ -80,10 +80,7 @@ export type TriggerStarts =
 const triggerFields = {
   when: whenSchema,
   starts: startsSchema,
-  enabled: z
-    .boolean()
-    .exactOptional()
-    .meta({ description: "`false` disables the trigger. Default: `true`." }),
+  enabled: z.boolean().exactOptional().describe("`false` disables the trigger. Default: `true`."),
 };
 
 /** The body of `createTrigger`. */
@@ -119,30 +116,28 @@ export type TriggerStarted = z.infer<typeof started>;
 
 const fields = {
   id: triggerId,
-  jurisdiction: z.exactOptional(z.enum(JURISDICTIONS)),
+  jurisdiction: z.enum(JURISDICTIONS).exactOptional(),
   when: whenSchema,
   starts: startsSchema,
   enabled: z.boolean(),
-  createdBy: z.string().meta({ description: "The subject that created it." }),
-  actsAs: z.string().meta({
-    description: "The subject that changed it last. Runs and turns begin as this subject, without roles.",
-  }),
+  createdBy: z.string().describe("The subject that created it."),
+  actsAs: z
+    .string()
+    .describe("The subject that changed it last. Runs and turns begin as this subject, without roles."),
   createdAt: time,
   updatedAt: time,
-  nextAt: z.exactOptional(time),
-  due: z.exactOptional(
-    z
-      .strictObject({ scheduledAt: time, attempts: count })
-      .meta({ description: "A due time without a successful start yet." }),
-  ),
-  lastFiredAt: z.exactOptional(time),
-  lastStarted: z.exactOptional(started),
-  lastError: z.exactOptional(
-    z
-      .strictObject({ code: z.string(), message: z.string(), at: time })
-      .meta({ description: "The last failure; absent after a start that succeeded." }),
-  ),
-  webhookPath: z.exactOptional(z.string().meta({ description: "The path for deliveries." })),
+  nextAt: time.exactOptional(),
+  due: z
+    .strictObject({ scheduledAt: time, attempts: count })
+    .describe("A due time without a successful start yet.")
+    .exactOptional(),
+  lastFiredAt: time.exactOptional(),
+  lastStarted: started.exactOptional(),
+  lastError: z
+    .strictObject({ code: z.string(), message: z.string(), at: time })
+    .describe("The last failure; absent after a start that succeeded.")
+    .exactOptional(),
+  webhookPath: z.string().describe("The path for deliveries.").exactOptional(),
 };
 
 export const trigger = z
@@ -175,9 +170,10 @@ export type TriggerSummary = z.infer<typeof triggerSummary>;
 export const triggerWithSecret = z
   .strictObject({
     ...fields,
-    secret: z.exactOptional(
-      z.string().meta({ description: "For a webhook: the key of its signatures. It is shown only once." }),
-    ),
+    secret: z
+      .string()
+      .describe("For a webhook: the key of its signatures. It is shown only once.")
+      .exactOptional(),
   })
   .meta({ id: "TriggerWithSecret" });
 

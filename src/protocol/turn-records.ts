@@ -25,40 +25,33 @@ export const turnRecord = z
     conversationId: ids.conversation,
     agentId: ids.agent,
     projectId: z.string(),
-    userId: z.exactOptional(
-      z.string().meta({
-        description: "The person with the message that led to the turn, if there is such a person.",
-      }),
-    ),
-    caller: z.exactOptional(startingCaller),
+    userId: z
+      .string()
+      .describe("The person with the message that led to the turn, if there is such a person.")
+      .exactOptional(),
+    caller: startingCaller.exactOptional(),
     status: z.enum(TURN_STATUSES),
-    errorCode: z.exactOptional(z.string()),
-    issues: z.exactOptional(
-      turnIssues.meta({ description: "The failures that did not stop the turn, if there are any." }),
-    ),
+    errorCode: z.string().exactOptional(),
+    issues: turnIssues.describe("The failures that did not stop the turn, if there are any.").exactOptional(),
     createdAt: time,
     completedAt: time.nullable(),
     correlationId: z.string(),
-    tools: z.array(z.string()).meta({ description: "The tools that the turn called, as `library/id`." }),
-    targetKinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What ran these calls." }),
-    runIds: z
-      .array(runId)
-      .meta({ description: "The run that started the turn, and the runs that it started." }),
+    tools: z.array(z.string()).describe("The tools that the turn called, as `library/id`."),
+    targetKinds: z.array(z.enum(TARGET_KINDS)).describe("What ran these calls."),
+    runIds: z.array(runId).describe("The run that started the turn, and the runs that it started."),
     usage: turnTokens,
     /** `null` if no called model has prices. */
     cost: dollars.nullable(),
-    replacedBy: z.exactOptional(ids.turn.meta({ description: "The turn that replaced this turn." })),
+    replacedBy: ids.turn.describe("The turn that replaced this turn.").exactOptional(),
     messages: z
       .array(
         z.strictObject({
           id: ids.message,
           role: z.enum(["user", "agent"]),
-          text: z.string().meta({
-            description: `At most ${MAX_RECORD_TEXT} characters. An ellipsis marks a cut.`,
-          }),
+          text: z.string().describe(`At most ${MAX_RECORD_TEXT} characters. An ellipsis marks a cut.`),
         }),
       )
-      .meta({ description: `The first message of the turn, and the last. At most ${MAX_RECORD_MESSAGES}.` }),
+      .describe(`The first message of the turn, and the last. At most ${MAX_RECORD_MESSAGES}.`),
   })
   .meta({ id: "TurnRecord", description: "A turn in the list of a tenant." });
 

@@ -20,15 +20,15 @@ const ERROR_CATEGORIES = Object.keys({
   unknown: true,
 } satisfies Record<ErrorCategory | "none", true>) as (ErrorCategory | "none")[];
 
-export const dollars = z.number().min(0).meta({ description: "US dollars, for models that have prices." });
-const optionalCount = z.exactOptional(count);
-const optionalNumber = z.exactOptional(z.number());
+export const dollars = z.number().min(0).describe("US dollars, for models that have prices.");
+const optionalCount = count.exactOptional();
+const optionalNumber = z.number().exactOptional();
 const counts = {
   inputTokens: count,
-  cachedInputTokens: count.meta({ description: "Input tokens that the provider read from its cache." }),
+  cachedInputTokens: count.describe("Input tokens that the provider read from its cache."),
   outputTokens: count,
   cost: dollars,
-  calls: count.meta({ description: "Model calls; all attempts of a call count as one." }),
+  calls: count.describe("Model calls; all attempts of a call count as one."),
 };
 
 export const usage = z
@@ -40,11 +40,11 @@ export type UsageView = z.infer<typeof usage>;
 
 export const spending = z
   .strictObject({
-    tokens: count.meta({ description: "Input and output, estimated where the provider did not count." }),
+    tokens: count.describe("Input and output, estimated where the provider did not count."),
     usd: dollars,
     toolCalls: count,
-    modelCalls: count.meta({ description: "Requests to models, retries included." }),
-    estimated: z.exactOptional(z.literal(true).meta({ description: "Some tokens are estimates." })),
+    modelCalls: count.describe("Requests to models, retries included."),
+    estimated: z.literal(true).describe("Some tokens are estimates.").exactOptional(),
   })
   .meta({ id: "Spending", description: "Usage of model calls and tool calls." });
 
@@ -67,9 +67,7 @@ export const turnTokens = z
     reasoningTokens: optionalCount,
   })
   .nullable()
-  .meta({
-    description: "Tokens of all model calls, including failed attempts; null if no provider counted them.",
-  });
+  .describe("Tokens of all model calls, including failed attempts; null if no provider counted them.");
 
 /** Token counts as reported by the providers; an optional one is present if any provider reported it. */
 export type TurnUsage = NonNullable<z.infer<typeof turnTokens>>;
@@ -81,7 +79,7 @@ const tokenUsage = z.strictObject({
   outputTokens: optionalCount,
   reasoningTokens: optionalCount,
   totalTokens: optionalCount,
-  breakdown: z.exactOptional(z.record(z.string(), anyValue)),
+  breakdown: z.record(z.string(), anyValue).exactOptional(),
 });
 
 const rateLimitFeedback = z.strictObject({
@@ -106,33 +104,30 @@ export const providerCall = z
     provider: z.string().meta({ example: "openai" }),
     model: z.string(),
     operation: z.enum(["chat", "embedding", "other"]),
-    requestId: z.exactOptional(z.string().meta({ description: "The provider's own id of the request." })),
-    correlationId: z.exactOptional(z.string().meta({ description: "`{conversationId}:{turnId}`." })),
-    parentCorrelationId: z.exactOptional(
-      z.string().meta({ description: "`correlationId` of the previous turn." }),
-    ),
-    requestMetadata: z.exactOptional(facts),
-    responseMetadata: z.exactOptional(facts),
-    usage: z.exactOptional(tokenUsage),
-    cost: z.exactOptional(dollars),
-    estimated: z.exactOptional(
-      z
-        .strictObject({ inputTokens: count, outputTokens: count })
-        .meta({ description: "Estimated tokens of attempts that the provider did not count." }),
-    ),
-    outcome: z.exactOptional(
-      z.strictObject({
+    requestId: z.string().describe("The provider's own id of the request.").exactOptional(),
+    correlationId: z.string().describe("`{conversationId}:{turnId}`.").exactOptional(),
+    parentCorrelationId: z.string().describe("`correlationId` of the previous turn.").exactOptional(),
+    requestMetadata: facts.exactOptional(),
+    responseMetadata: facts.exactOptional(),
+    usage: tokenUsage.exactOptional(),
+    cost: dollars.exactOptional(),
+    estimated: z
+      .strictObject({ inputTokens: count, outputTokens: count })
+      .describe("Estimated tokens of attempts that the provider did not count.")
+      .exactOptional(),
+    outcome: z
+      .strictObject({
         ok: z.boolean(),
-        status: z.exactOptional(z.int()),
+        status: z.int().exactOptional(),
         errorCategory: z.enum(ERROR_CATEGORIES),
         attempts: count,
         startedAt: z.number(),
         finishedAt: z.number(),
-        rateLimitFeedback: z.exactOptional(rateLimitFeedback),
-      }),
-    ),
+        rateLimitFeedback: rateLimitFeedback.exactOptional(),
+      })
+      .exactOptional(),
     startedAt: time,
-    finishedAt: z.exactOptional(time.meta({ description: "Absent while the call runs." })),
+    finishedAt: time.describe("Absent while the call runs.").exactOptional(),
   })
   .meta({
     id: "ProviderCall",

@@ -8,13 +8,13 @@ import { HUMAN_KINDS } from "./task-definition.ts";
 const area = z.record(z.string(), anyJson);
 
 const waiting = {
-  operationId: z.string().meta({ description: "Names the request in the answer." }),
+  operationId: z.string().describe("Names the request in the answer."),
   projectId: z.string(),
   ...answeredBy,
-  input: z.exactOptional(area.meta({ description: "Absent if it is too large for the list." })),
+  input: area.describe("Absent if it is too large for the list.").exactOptional(),
   requestedAt: time,
   /** Absent if the request waits without a limit. */
-  expiresAt: z.exactOptional(time),
+  expiresAt: time.exactOptional(),
 };
 
 const waitingCall = z.strictObject({
@@ -23,9 +23,9 @@ const waitingCall = z.strictObject({
   conversationId: ids.conversation,
   turnId: ids.turn,
   agentId: ids.agent,
-  name: z.string().meta({ description: "The name of the tool." }),
+  name: z.string().describe("The name of the tool."),
   /** The task or the workflow that runs, as `library/id`. Absent if the tool has no target. */
-  target: z.exactOptional(z.string()),
+  target: z.string().exactOptional(),
 });
 
 /** A call of a tool that waits for a person. */
@@ -37,10 +37,10 @@ const waitingGate = z.strictObject({
   runId,
   workflow: z.strictObject({ library: ids.library, id: ids.definition, version: count }),
   /** Absent if the run itself asks for more time. */
-  node: z.exactOptional(z.string()),
+  node: z.string().exactOptional(),
   question: z.enum(HUMAN_KINDS),
   prompt: z.string(),
-  schema: area.meta({ description: "JSON Schema of the answer." }),
+  schema: area.describe("JSON Schema of the answer."),
 });
 
 /** A gate of a run. */

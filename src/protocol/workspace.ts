@@ -156,15 +156,15 @@ const change = z.strictObject({ path: z.string(), change: z.enum(["added", "modi
 
 export const workspaceView = z
   .strictObject({
-    branch: z.string().meta({ description: "The branch in each repository." }),
-    version: z.int().meta({ description: "Ascends with each operation that changes files." }),
+    branch: z.string().describe("The branch in each repository."),
+    version: z.int().describe("Ascends with each operation that changes files."),
     repositories: z.array(
       z.strictObject({
         id: z.string(),
         defaultBranch: z.string(),
-        base: z.string().nullable().meta({ description: "The commit at which the branch began." }),
-        head: z.string().nullable().meta({ description: "The newest commit of the branch." }),
-        changes: z.array(change).meta({ description: "The uncommitted changes, by path." }),
+        base: z.string().nullable().describe("The commit at which the branch began."),
+        head: z.string().nullable().describe("The newest commit of the branch."),
+        changes: z.array(change).describe("The uncommitted changes, by path."),
       }),
     ),
   })
@@ -172,14 +172,14 @@ export const workspaceView = z
 
 export type WorkspaceView = z.infer<typeof workspaceView>;
 
-const cut = z.exactOptional(z.string().meta({ description: "What was left out, and how to read it." }));
+const cut = z.string().describe("What was left out, and how to read it.").exactOptional();
 const repoId = z.string().meta({ description: "Id of the repository.", example: "app" });
 
 /** Results of operations, as people get them. */
 export const workspaceFiles = z
   .strictObject({
     files: z.array(z.string()),
-    changes: z.array(change).meta({ description: "The changes since the branch began, by path." }),
+    changes: z.array(change).describe("The changes since the branch began, by path."),
     cut,
   })
   .meta({ id: "WorkspaceFiles", description: "The paths of files, in order." });
@@ -187,24 +187,24 @@ export type WorkspaceFiles = z.infer<typeof workspaceFiles>;
 export const workspaceFile = z
   .strictObject({
     ...{ path: z.string(), content: z.string() },
-    from: z.int().meta({ description: "The number of the first line." }),
-    to: z.int().meta({ description: "The number of the last line." }),
-    total: z.int().meta({ description: "Lines of the file." }),
+    from: z.int().describe("The number of the first line."),
+    to: z.int().describe("The number of the last line."),
+    total: z.int().describe("Lines of the file."),
     cut,
   })
   .meta({ id: "WorkspaceFile", description: "Lines of a text file." });
 export type WorkspaceFile = z.infer<typeof workspaceFile>;
 export const workspaceDiff = z
-  .strictObject({ diff: z.string().meta({ description: "Unified, as `git apply` reads it." }), cut })
+  .strictObject({ diff: z.string().describe("Unified, as `git apply` reads it."), cut })
   .meta({ id: "WorkspaceDiff", description: "The changes of a conversation or a run." });
 export type WorkspaceDiff = z.infer<typeof workspaceDiff>;
 export const workspaceCommit = z
   .strictObject({
     ...{ repo: repoId, branch: z.string() },
-    commit: z.string().nullable().meta({ description: "The newest commit of the branch." }),
-    changes: z.array(change).meta({ description: "The committed changes." }),
+    commit: z.string().nullable().describe("The newest commit of the branch."),
+    changes: z.array(change).describe("The committed changes."),
     cut,
-    note: z.exactOptional(z.string()),
+    note: z.string().exactOptional(),
   })
   .meta({ id: "WorkspaceCommit", description: "A commit on the branch of a conversation." });
 export type WorkspaceCommit = z.infer<typeof workspaceCommit>;
@@ -227,16 +227,13 @@ export type WorkspaceCommits = z.infer<typeof workspaceCommits>;
 export const workspaceMerge = z
   .strictObject({
     repo: repoId,
-    branch: z.string().meta({ description: "The branch of the conversation." }),
-    into: z.string().meta({ description: "The default branch of the repository." }),
-    commit: z.exactOptional(
-      z.string().meta({ description: "The newest commit of both branches. Absent with conflicts." }),
-    ),
-    conflicts: z.exactOptional(
-      z.array(z.strictObject({ path: z.string() })).meta({
-        description: "Files that both branches changed. Then nothing is merged.",
-      }),
-    ),
+    branch: z.string().describe("The branch of the conversation."),
+    into: z.string().describe("The default branch of the repository."),
+    commit: z.string().describe("The newest commit of both branches. Absent with conflicts.").exactOptional(),
+    conflicts: z
+      .array(z.strictObject({ path: z.string() }))
+      .describe("Files that both branches changed. Then nothing is merged.")
+      .exactOptional(),
   })
   .meta({ id: "WorkspaceMerge", description: "The result of a merge into the default branch." });
 

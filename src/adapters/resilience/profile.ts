@@ -39,7 +39,7 @@ const schema = z.strictObject({
     .tuple([factor, factor])
     .refine(([from, to]) => from <= to, "The first factor must not be larger than the second.")
     .default([0.8, 1.2]),
-  maxEndToEndLatencyMs: z.exactOptional(milliseconds.min(1)),
+  maxEndToEndLatencyMs: milliseconds.min(1).exactOptional(),
 });
 
 /** Completes a profile with defaults. Throws `INVALID_INPUT` for an invalid profile. */

@@ -28,7 +28,7 @@ const batchSchema = z
 
 const amount = z.number().min(0);
 
-const absent = z.exactOptional(z.never());
+const absent = z.never().exactOptional();
 
 /** A call comes from exactly one actor, so its result cannot reach another actor. */
 const contextSchema = z.intersection(
@@ -58,19 +58,19 @@ const invocationSchema = z.object({
   attempt: z.int().min(1),
   toolCallId: z.string(),
   tool: z.object({ library: toolLibrarySchema, id: definitionIdSchema, version: z.int().min(0) }),
-  task: z.exactOptional(z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned")),
+  task: z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned").exactOptional(),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
-  allowance: z.exactOptional(
-    z.object({
-      tokens: z.exactOptional(amount),
-      nanoDollars: z.exactOptional(amount),
-      modelCalls: z.exactOptional(amount),
-    }),
-  ),
+  allowance: z
+    .object({
+      tokens: amount.exactOptional(),
+      nanoDollars: amount.exactOptional(),
+      modelCalls: amount.exactOptional(),
+    })
+    .exactOptional(),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
-  inlineBytes: z.exactOptional(z.int().min(0).max(MAX_OUTPUT_BYTES)),
+  inlineBytes: z.int().min(0).max(MAX_OUTPUT_BYTES).exactOptional(),
   context: contextSchema,
-  projectIds: z.exactOptional(z.array(definitionIdSchema)),
+  projectIds: z.array(definitionIdSchema).exactOptional(),
   skills: sentSkillsSchema.exactOptional(),
   memory: calledMemorySchema.exactOptional(),
 });

@@ -26,8 +26,8 @@ export const rpcSchema = z
     id: z
       .union([z.string().max(MAX_ID), z.int()])
       .nullish()
-      .meta({ description: "The answer has it, too." }),
-    method: z.string().meta({ description: "`SendMessage`, `GetTask` or another method of A2A 1.0." }),
+      .describe("The answer has it, too."),
+    method: z.string().describe("`SendMessage`, `GetTask` or another method of A2A 1.0."),
     params: z.record(z.string(), z.unknown()).optional(),
   })
   .meta({

@@ -35,20 +35,19 @@ const tool = z.object({
 
 export const runSchema = z
   .object({
-    threadId: key.meta({
-      description:
-        "A name of the client for a conversation with this agent, or the id of a conversation. A new name begins a conversation.",
-    }),
-    runId: key.meta({ description: "The idempotency key: the same id and message have the same turn." }),
+    threadId: key.describe(
+      "A name of the client for a conversation with this agent, or the id of a conversation. A new name begins a conversation.",
+    ),
+    runId: key.describe("The idempotency key: the same id and message have the same turn."),
     messages: z
       .array(z.looseObject({ role: z.string() }))
       .max(MAX_MESSAGES, `Must have at most ${MAX_MESSAGES} messages.`),
-    tools: z.array(tool).nullish().meta({ description: "Tools that the client runs." }),
+    tools: z.array(tool).nullish().describe("Tools that the client runs."),
     context: z
       .array(z.object({ description: z.string(), value: z.string() }))
       .max(MAX_CONTEXT)
       .nullish()
-      .meta({ description: "Joins the message of the user." }),
+      .describe("Joins the message of the user."),
     resume: z
       .array(
         z.object({
@@ -59,14 +58,16 @@ export const runSchema = z
       )
       .max(MAX_ANSWERS)
       .nullish()
-      .meta({ description: "Answers to the interrupts of earlier runs." }),
-    forwardedProps: z.unknown().optional().meta({
-      description: "`{ dramatis: { keepRunning: true } }`: leaving the stream does not stop the turn.",
-    }),
-    protocolVersion: z.string().nullish().meta({
-      description: "The version that the client speaks; absent if it is older than 1.0.",
-    }),
-    state: z.unknown().optional().meta({ description: "Accepted, without effect." }),
+      .describe("Answers to the interrupts of earlier runs."),
+    forwardedProps: z
+      .unknown()
+      .optional()
+      .describe("`{ dramatis: { keepRunning: true } }`: leaving the stream does not stop the turn."),
+    protocolVersion: z
+      .string()
+      .nullish()
+      .describe("The version that the client speaks; absent if it is older than 1.0."),
+    state: z.unknown().optional().describe("Accepted, without effect."),
   })
   .meta({
     example: {

@@ -13,14 +13,10 @@ import type { JsonObject } from "../../shared/json.ts";
 import { invalidInput } from "./input.ts";
 
 /** A field that the agent's model profile decides, or that has no meaning here. */
-export const IGNORED = z.unknown().optional().meta({ description: "Accepted, without effect." });
+export const IGNORED = z.unknown().optional().describe("Accepted, without effect.");
 
 /** The most tokens of a reply. */
-export const OUTPUT_TOKENS = z
-  .int()
-  .min(1)
-  .nullish()
-  .meta({ description: "The most tokens of each reply of the model." });
+export const OUTPUT_TOKENS = z.int().min(1).nullish().describe("The most tokens of each reply of the model.");
 
 /** Returns the names of the fields of a request that are ignored (OAI-11). */
 export function ignoredFields({ shape }: { shape: z.core.$ZodShape }, body: object): string[] {
@@ -36,10 +32,10 @@ export function only<Value extends boolean | number>(value: Value) {
   return z
     .literal(value, `Must be ${value} or absent: other values are not supported.`)
     .nullish()
-    .meta({ description: `Only \`${value}\` is supported.` });
+    .describe(`Only \`${value}\` is supported.`);
 }
 
-export const REFUSED = z.null("Is not supported.").optional().meta({ description: "Not supported." });
+export const REFUSED = z.null("Is not supported.").optional().describe("Not supported.");
 
 export const toolName = z
   .string()
@@ -51,7 +47,7 @@ export function clientTool<Shape extends z.ZodRawShape>(shape: Shape) {
   return z.discriminatedUnion("type", [tool], "Only functions are supported: the client runs them.");
 }
 
-export const jsonSchema = z.record(z.string(), z.unknown()).meta({ description: "A JSON Schema." });
+export const jsonSchema = z.record(z.string(), z.unknown()).describe("A JSON Schema.");
 
 export const agentModel = z
   .string()
@@ -65,7 +61,7 @@ export const COMMON_FIELDS = {
   parallel_tool_calls: z
     .boolean()
     .nullish()
-    .meta({ description: "`false`: each reply of the model has at most one call." }),
+    .describe("`false`: each reply of the model has at most one call."),
   top_logprobs: only(0),
   moderation: REFUSED,
   temperature: IGNORED,

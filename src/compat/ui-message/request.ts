@@ -16,14 +16,14 @@ import { userContent } from "../content.ts";
 
 const message = z
   .looseObject({ id: z.string(), role: z.enum(["system", "user", "assistant"]), parts: z.array(z.unknown()) })
-  .meta({ description: "A `UIMessage`." });
+  .describe("A `UIMessage`.");
 
 export const chatSchema = z
   .strictObject({
-    id: z.exactOptional(z.string().meta({ description: "The chat's id on the page. Ignored." })),
+    id: z.string().describe("The chat's id on the page. Ignored.").exactOptional(),
     messages: z.array(message).min(1),
-    trigger: z.exactOptional(z.enum(["submit-message", "regenerate-message"])),
-    messageId: z.exactOptional(z.string()),
+    trigger: z.enum(["submit-message", "regenerate-message"]).exactOptional(),
+    messageId: z.string().exactOptional(),
   })
   .meta({
     example: {

@@ -16,23 +16,22 @@ const LIMIT_RULE = `Must be an integer from 1 to ${MAX_PAGE_SIZE}.`;
 
 /** Returns the schema of a filter by a name or an id. */
 export function filter(description: string) {
-  return z.exactOptional(z.string().min(1).max(200).meta({ description }));
+  return z.string().min(1).max(200).describe(description).exactOptional();
 }
 
 /** Returns the schema of the filter `since` or `until`. Its value is in milliseconds since the epoch. */
 export function timeFilter(edge: "since" | "until", description: string) {
-  return z.exactOptional(
-    z
-      .union(
-        [z.iso.datetime({ offset: true }), z.iso.date(), z.string().regex(/^[0-9]{4}-(?:0[1-9]|1[0-2])$/)],
-        "Must be a month such as `2026-01`, a day such as `2026-01-31`, or a time such as `2026-01-31T12:00:00Z`.",
-      )
-      .meta({
-        description: `${description} A day or a month, in UTC, ${edge === "since" ? "counts from its beginning" : "is included"}.`,
-        example: "2026-01-31T12:00:00Z",
-      })
-      .transform((text) => (edge === "since" ? Date.parse(text) : endOf(text))),
-  );
+  return z
+    .union(
+      [z.iso.datetime({ offset: true }), z.iso.date(), z.string().regex(/^[0-9]{4}-(?:0[1-9]|1[0-2])$/)],
+      "Must be a month such as `2026-01`, a day such as `2026-01-31`, or a time such as `2026-01-31T12:00:00Z`.",
+    )
+    .meta({
+      description: `${description} A day or a month, in UTC, ${edge === "since" ? "counts from its beginning" : "is included"}.`,
+      example: "2026-01-31T12:00:00Z",
+    })
+    .transform((text) => (edge === "since" ? Date.parse(text) : endOf(text)))
+    .exactOptional();
 }
 
 /** Returns the end of a day or a month in UTC, or a time itself. */
@@ -45,29 +44,26 @@ function endOf(text: string): number {
 
 /** The query of a list. */
 export const pageSchema = z.object({
-  limit: z.exactOptional(
-    z
-      .string()
-      .regex(/^[0-9]{1,3}$/, LIMIT_RULE)
-      .transform(Number)
-      .refine((limit) => limit >= 1 && limit <= MAX_PAGE_SIZE, LIMIT_RULE)
-      .meta({
-        description: `Page size, from 1 to ${MAX_PAGE_SIZE}. Default: ${DEFAULT_PAGE_SIZE}.`,
-        example: `${DEFAULT_PAGE_SIZE}`,
-      }),
-  ),
-  cursor: z.exactOptional(
-    z
-      .string()
-      .min(1, CURSOR_RULE)
-      .max(512, "Must be the `nextCursor` of an answer: it has at most 512 characters.")
-      .meta({ description: "The `nextCursor` of the previous page." }),
-  ),
-  order: z.exactOptional(
-    z
-      .enum(["asc", "desc"], "Must be `asc` or `desc`.")
-      .meta({ description: "Order by creation. Default: `asc`." }),
-  ),
+  limit: z
+    .string()
+    .regex(/^[0-9]{1,3}$/, LIMIT_RULE)
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= MAX_PAGE_SIZE, LIMIT_RULE)
+    .meta({
+      description: `Page size, from 1 to ${MAX_PAGE_SIZE}. Default: ${DEFAULT_PAGE_SIZE}.`,
+      example: `${DEFAULT_PAGE_SIZE}`,
+    })
+    .exactOptional(),
+  cursor: z
+    .string()
+    .min(1, CURSOR_RULE)
+    .max(512, "Must be the `nextCursor` of an answer: it has at most 512 characters.")
+    .describe("The `nextCursor` of the previous page.")
+    .exactOptional(),
+  order: z
+    .enum(["asc", "desc"], "Must be `asc` or `desc`.")
+    .describe("Order by creation. Default: `asc`.")
+    .exactOptional(),
 });
 
 /** Returns an issue for each parameter of a list that is not known (QUERY-3). */
@@ -101,7 +97,7 @@ export const filterQuery = {
   deltas: z
     .enum(["true", "false"], "Must be `true` or `false`.")
     .transform((text) => text === "true")
-    .meta({ description: "No text in progress if `false`." })
+    .describe("No text in progress if `false`.")
     .optional(),
 };
 
@@ -110,7 +106,7 @@ export const positionHeader = z.object({
   "Last-Event-ID": z
     .preprocess((value) => (value === "" ? undefined : value), positionSchema.optional())
     .optional()
-    .meta({ description: "As `from`. Has precedence over `from`." }),
+    .describe("As `from`. Has precedence over `from`."),
 });
 
 /** Returns the kind of resource with ids of a schema. */

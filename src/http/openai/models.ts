@@ -21,7 +21,7 @@ const model = z
   .strictObject({
     id: ids.agent,
     object: z.literal("model"),
-    created: z.int().meta({ description: "Seconds since the epoch." }),
+    created: z.int().describe("Seconds since the epoch."),
     owned_by: z.string(),
   })
   .meta({ id: "OpenAiModel" });

@@ -48,7 +48,7 @@ const event = z
   .looseObject({ type: z.string(), sequence_number: z.int() })
   .meta({ id: "OpenAiResponseEvent", description: "A streaming event of the OpenAI API's responses." });
 
-const responseParams = z.object({ id: z.string().meta({ description: "Id of a response." }) });
+const responseParams = z.object({ id: z.string().describe("Id of a response.") });
 
 export const responseRoutes: readonly Route[] = [
   route(
@@ -85,10 +85,7 @@ export const responseRoutes: readonly Route[] = [
       summary: "Read a response again",
       params: responseParams,
       query: z.object({
-        stream: z
-          .string()
-          .optional()
-          .meta({ description: "Set to `true` to stream the events, from the first." }),
+        stream: z.string().optional().describe("Set to `true` to stream the events, from the first."),
       }),
       answers: [{ status: 200, description: "The response so far.", body: response, stream: event }],
       errorFormat: "openai",

@@ -38,7 +38,7 @@ export const keyHeader = z.object({
     .string()
     .max(MAX_KEY_LENGTH, `An Idempotency-Key has at most ${MAX_KEY_LENGTH} characters.`)
     .optional()
-    .meta({ description: "The same key and body always have the same answer." }),
+    .describe("The same key and body always have the same answer."),
 });
 
 /** The errors of both protocols, for their descriptions. */

@@ -143,5 +143,5 @@ function failures(operation: ApiOperation): ZodOpenApiResponsesObject {
 }
 
 function header(name: string, description: string): z.ZodObject {
-  return z.object({ [name]: z.string().meta({ description }) });
+  return z.object({ [name]: z.string().describe(description) });
 }

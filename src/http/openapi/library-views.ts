@@ -26,16 +26,16 @@ function versionOf(name: string, definition: z.ZodType) {
       library: ids.library,
       id: ids.definition,
       version: z.int().min(1),
-      hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
+      hash: z.string().describe("SHA-256 of the definition as canonical JSON, in hex."),
       definition,
-      owner: z.string().nullable().meta({ description: "The author; `null` for deployed definitions." }),
+      owner: z.string().nullable().describe("The author; `null` for deployed definitions."),
       createdAt: time.nullable(),
     })
     .meta({ id: name });
 }
 
 const modelProfile = modelProfileSchema
-  .extend({ provider: z.enum(PROVIDERS), baseUrl: z.exactOptional(z.url()) })
+  .extend({ provider: z.enum(PROVIDERS), baseUrl: z.url().exactOptional() })
   .meta({
     id: "ModelProfile",
     description: "A model, its settings and its prices.",
@@ -112,7 +112,7 @@ const withoutProto = <Schema extends z.ZodType>(schema: Schema) =>
   }, schema);
 
 export const actionBody = withoutProto(
-  z.looseObject({ ...id, kind: z.string().meta({ description: "The kind of the action." }) }),
+  z.looseObject({ ...id, kind: z.string().describe("The kind of the action.") }),
 ).meta({ example: { id: "ask", kind: "http.request", hosts: ["api.example.com"], effect: "pure" } });
 /** `checkedWorkflow` checks the rest. */
 export const workflowBody = withoutProto(z.looseObject(id)).meta({
@@ -150,30 +150,28 @@ export const toolBody = withToolForms(
     ...id,
     name,
     description,
-    target: target.unwrap().meta({
-      description:
+    target: target
+      .unwrap()
+      .describe(
         "`task` is a task or a deployed tool with code. `workflow` is a workflow: each call starts a run. `agent` is the id of the agent that answers. Its `mode` is the default of a call, and its `template` describes the sub-agents that calls spawn.",
-    }),
-    inputSchema: z.exactOptional(inputSchema),
-    effect: z.exactOptional(effect),
-    timeoutMs: z.exactOptional(timeoutMs),
-    inputMapping: inputMapping.meta({
-      description: "CEL expressions over `input`, by the members of the deployed tool's input.",
-    }),
-    retry: z.exactOptional(
-      retrySchema.meta({
-        description:
-          "Attempts of a call that fails for a reason that may pass: 1 when absent. A `once` tool has one. `backoffMs` is the pause before the second, 1 000 when absent; it doubles up to a minute.",
-      }),
+      ),
+    inputSchema: inputSchema.exactOptional(),
+    effect: effect.exactOptional(),
+    timeoutMs: timeoutMs.exactOptional(),
+    inputMapping: inputMapping.describe(
+      "CEL expressions over `input`, by the members of the deployed tool's input.",
     ),
-    async: isAsync.meta({
-      description:
-        "Calls run in the background: the agent continues and gets the result later in the same turn.",
-    }),
-    approval: approval.meta({
-      description:
-        "`always`, or a rule that names who may answer: no call runs before a person has approved it. `never` only if the deployed tool needs no approval.",
-    }),
+    retry: retrySchema
+      .describe(
+        "Attempts of a call that fails for a reason that may pass: 1 when absent. A `once` tool has one. `backoffMs` is the pause before the second, 1 000 when absent; it doubles up to a minute.",
+      )
+      .exactOptional(),
+    async: isAsync.describe(
+      "Calls run in the background: the agent continues and gets the result later in the same turn.",
+    ),
+    approval: approval.describe(
+      "`always`, or a rule that names who may answer: no call runs before a person has approved it. `never` only if the deployed tool needs no approval.",
+    ),
   }),
 ).meta({
   example: {

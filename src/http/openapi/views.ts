@@ -24,15 +24,16 @@ export const persona = personaSchema.meta({
     "Prompt, memory and tools of an agent. A hook in `memory` names a task or a workflow: `contextAssembly` makes the provider's request of each cycle, `memoryExtraction` gets each completed turn. An agent that remembers without `memory.scope` shares what it learned among all of its users: set `user` where it has several.",
 });
 /** The input of `parsePersonaSource`. */
-export const personaSource = z.union([referenceSchema, persona]).meta({
-  description:
+export const personaSource = z
+  .union([referenceSchema, persona])
+  .describe(
     'A persona, or a reference to one: `library/id`, `library/id@version`, or an object. `{libraryId: "library/id", version: "1"}` is accepted, too.',
-});
+  );
 const shownPersona = z.union([
   z.strictObject({
     library: definitionIdSchema,
     id: definitionIdSchema,
-    version: z.exactOptional(z.int()),
+    version: z.int().exactOptional(),
   }),
   persona,
 ]);
@@ -52,16 +53,15 @@ export const clientFrame = clientFrameSchema.meta({
 export const problemDocument = z
   .strictObject({
     type: z.literal("about:blank"),
-    title: z.string().meta({ description: "The status as text." }),
+    title: z.string().describe("The status as text."),
     status: z.int(),
-    detail: z.string().meta({ description: "The problem, and how to solve it." }),
-    code: z.enum(PROBLEM_CODES).meta({ description: "Stable code of the error." }),
-    errors: z.exactOptional(
-      inputIssues.meta({ description: "Problems and their places; `path` is a JSON pointer." }),
-    ),
-    incident: z.exactOptional(
-      z.string().meta({ description: "Only with `INTERNAL_ERROR`: quote it when you report the error." }),
-    ),
+    detail: z.string().describe("The problem, and how to solve it."),
+    code: z.enum(PROBLEM_CODES).describe("Stable code of the error."),
+    errors: inputIssues.describe("Problems and their places; `path` is a JSON pointer.").exactOptional(),
+    incident: z
+      .string()
+      .describe("Only with `INTERNAL_ERROR`: quote it when you report the error.")
+      .exactOptional(),
   })
   .meta({
     id: "Problem",
@@ -79,10 +79,10 @@ export const problemDocument = z
 export const openAiErrorDocument = z
   .strictObject({
     error: z.strictObject({
-      message: z.string().meta({ description: "The problem, and how to solve it." }),
+      message: z.string().describe("The problem, and how to solve it."),
       type: z.enum(OPENAI_ERROR_TYPES),
-      param: z.string().nullable().meta({ description: "The invalid field." }),
-      code: z.string().meta({ description: "Stable code of the error." }),
+      param: z.string().nullable().describe("The invalid field."),
+      code: z.string().describe("Stable code of the error."),
     }),
   })
   .meta({ id: "OpenAiError", description: "The body of every error of `/v1`." });
@@ -91,8 +91,9 @@ export const openAiErrorDocument = z
 export function listOf(resource: string, item: z.ZodType): z.ZodObject {
   return z.strictObject({
     [resource]: z.array(item),
-    nextCursor: z.exactOptional(
-      z.string().meta({ description: "The `cursor` of the next page; absent on the last page." }),
-    ),
+    nextCursor: z
+      .string()
+      .describe("The `cursor` of the next page; absent on the last page.")
+      .exactOptional(),
   });
 }

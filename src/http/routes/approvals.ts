@@ -10,9 +10,10 @@ import { type Route, route } from "../openapi/route.ts";
 const PATH = "/api/approvals";
 
 const listQuery = pageSchema.extend({
-  kind: z.exactOptional(
-    z.enum(["tool", "gate"]).meta({ description: "Calls of tools (`tool`) or gates of runs (`gate`) only." }),
-  ),
+  kind: z
+    .enum(["tool", "gate"])
+    .describe("Calls of tools (`tool`) or gates of runs (`gate`) only.")
+    .exactOptional(),
   agent: filter("Calls of this agent."),
   conversation: filter("Calls in this conversation."),
   run: filter("Gates of this run."),

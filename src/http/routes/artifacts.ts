@@ -24,34 +24,28 @@ const { version } = ARTIFACT_INPUTS["artifact.read"].shape;
 const folder = path.meta({ description: "A folder. Its artifacts are listed.", example: "decisions" });
 const listQuery = pageSchema.omit({ order: true }).extend({
   type: filter("Only artifacts of this type."),
-  path: z.exactOptional(folder),
-  q: z.exactOptional(
-    ARTIFACT_INPUTS["artifact.search"].shape.query.meta({
-      description: `The question, or words of it. The best artifacts come first: one page of at most ${MAX_FOUND}.`,
-    }),
-  ),
-  cursor: z.exactOptional(
-    z.string().min(1).max(1_024).meta({ description: "The `nextCursor` of the previous page." }),
-  ),
+  path: folder.exactOptional(),
+  q: ARTIFACT_INPUTS["artifact.search"].shape.query
+    .describe(
+      `The question, or words of it. The best artifacts come first: one page of at most ${MAX_FOUND}.`,
+    )
+    .exactOptional(),
+  cursor: z.string().min(1).max(1_024).describe("The `nextCursor` of the previous page.").exactOptional(),
 });
 const pathQuery = z.object({
   path: path.meta({ description: "The path of an artifact.", example: "decisions/use-jwt.md" }),
 });
 const readQuery = pathQuery.extend({
-  version: z.exactOptional(
-    version.unwrap().meta({ description: "A version of the past. Default: the newest." }),
-  ),
+  version: version.unwrap().describe("A version of the past. Default: the newest.").exactOptional(),
 });
 const deleteQuery = pathQuery.extend({
-  ifVersion: z.exactOptional(
-    ifVersion.unwrap().meta({ description: "Fails if the artifact has changed since." }),
-  ),
+  ifVersion: ifVersion.unwrap().describe("Fails if the artifact has changed since.").exactOptional(),
 });
 const writeBody = z
   .strictObject({
     content,
-    type: z.exactOptional(type.unwrap()),
-    ifVersion: z.exactOptional(ifVersion.unwrap()),
+    type: type.unwrap().exactOptional(),
+    ifVersion: ifVersion.unwrap().exactOptional(),
   })
   .meta({ example: { content: "# Use JWT\n" } });
 

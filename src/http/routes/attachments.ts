@@ -19,18 +19,17 @@ import { CONVERSATION, conversationParams, findConversation } from "./conversati
 const ATTACHMENTS = `${CONVERSATION}/attachments` as const;
 const ATTACHMENT = `${ATTACHMENTS}/:attachmentId` as const;
 const attachmentParams = conversationParams.extend({
-  attachmentId: z.string().refine(isAttachmentId).meta({ description: "Id of an attachment." }),
+  attachmentId: z.string().refine(isAttachmentId).describe("Id of an attachment."),
 });
 
 const uploadSchema = z.object({
-  name: z.exactOptional(
-    z
-      .string()
-      .min(1)
-      .max(200)
-      .refine((name) => name.isWellFormed(), "Must be well-formed Unicode.")
-      .meta({ description: "Name of the file. Models see it.", example: "map.png" }),
-  ),
+  name: z
+    .string()
+    .min(1)
+    .max(200)
+    .refine((name) => name.isWellFormed(), "Must be well-formed Unicode.")
+    .meta({ description: "Name of the file. Models see it.", example: "map.png" })
+    .exactOptional(),
 });
 
 /** An attachment never changes, but the right to read it may: caches must revalidate. */

@@ -37,7 +37,7 @@ export function importOperation({
   return {
     method: "post",
     ...operation,
-    query: z.object({ id: z.exactOptional(z.string().meta({ description: idDescription })) }),
+    query: z.object({ id: z.string().describe(idDescription).exactOptional() }),
     answers: [{ status: 201, description: "What was imported.", body: created, location: true }],
     errors: [...(operation.errors ?? []), "INVALID_JSON", "INVALID_INPUT", "TOO_LARGE"],
   } as const;

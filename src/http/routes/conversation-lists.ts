@@ -12,24 +12,23 @@ import { CONVERSATION, CONVERSATIONS, conversationParams, findConversation } fro
 
 /** Returns the schema of a filter by a mark. */
 function markFilter(description: string) {
-  return z.exactOptional(
-    z
-      .enum(["true", "false"], "Must be `true` or `false`.")
-      .transform((text) => text === "true")
-      .meta({ description }),
-  );
+  return z
+    .enum(["true", "false"], "Must be `true` or `false`.")
+    .transform((text) => text === "true")
+    .describe(description)
+    .exactOptional();
 }
 
 const listQuery = pageSchema.extend({
-  order: pageSchema.shape.order.meta({
-    description: "Order by the key of `sort`. Default: `asc`; with `sort=activity`: `desc`.",
-  }),
-  sort: z.exactOptional(
-    z.enum(["created", "activity"], "Must be `created` or `activity`.").meta({
-      description:
-        "By creation, or by latest activity. A conversation that becomes active moves to its new place: pages by activity may omit it, and never repeat it. Default: `created`.",
-    }),
+  order: pageSchema.shape.order.describe(
+    "Order by the key of `sort`. Default: `asc`; with `sort=activity`: `desc`.",
   ),
+  sort: z
+    .enum(["created", "activity"], "Must be `created` or `activity`.")
+    .describe(
+      "By creation, or by latest activity. A conversation that becomes active moves to its new place: pages by activity may omit it, and never repeat it. Default: `created`.",
+    )
+    .exactOptional(),
   pinned: markFilter("With `true` only conversations that the caller pinned, with `false` only others."),
   archived: markFilter(
     "With `true` only conversations that the caller archived, with `false` only others. Default: `false`.",

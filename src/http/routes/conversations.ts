@@ -50,20 +50,19 @@ export function entryTypes<Type>(
     );
     return z.NEVER;
   });
-  return z.exactOptional(
-    z
-      .string()
-      .max(1_000)
-      .refine((names) => names.split(",").length <= MAX_TYPES, `Give at most ${MAX_TYPES} types.`)
-      .transform((names) => names.split(","))
-      .pipe(z.array(entryName))
-      .transform((types) => [...new Set(types.flat())])
-      .meta({
-        description:
-          "Entries of these types only: names, separated by commas. Names of events and decisions from the designs are accepted.",
-        example: "tool.completed,tool.failed",
-      }),
-  );
+  return z
+    .string()
+    .max(1_000)
+    .refine((names) => names.split(",").length <= MAX_TYPES, `Give at most ${MAX_TYPES} types.`)
+    .transform((names) => names.split(","))
+    .pipe(z.array(entryName))
+    .transform((types) => [...new Set(types.flat())])
+    .meta({
+      description:
+        "Entries of these types only: names, separated by commas. Names of events and decisions from the designs are accepted.",
+      example: "tool.completed,tool.failed",
+    })
+    .exactOptional();
 }
 
 const journalQuery = pageSchema.extend({
@@ -74,7 +73,7 @@ const journalQuery = pageSchema.extend({
 export const conversationParams = z.object({ id: ids.conversation });
 const entryParams = z.object({
   id: ids.conversation,
-  eventId: z.string().meta({ description: "The id of a message, or of an operation." }),
+  eventId: z.string().describe("The id of a message, or of an operation."),
 });
 
 /** Errors of requests that copy the past of a conversation. */

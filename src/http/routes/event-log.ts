@@ -22,12 +22,12 @@ import { onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { entryTypes } from "./conversations.ts";
 
-const place = z.exactOptional(
-  z.enum(JURISDICTIONS).meta({
-    description:
-      "Conversations and runs in this jurisdiction. Default: the jurisdiction of `conversation`, `run` or `agent`, otherwise those without a jurisdiction.",
-  }),
-);
+const place = z
+  .enum(JURISDICTIONS)
+  .describe(
+    "Conversations and runs in this jurisdiction. Default: the jurisdiction of `conversation`, `run` or `agent`, otherwise those without a jurisdiction.",
+  )
+  .exactOptional();
 
 const eventsQuery = pageSchema.extend({
   type: entryTypes((name) => loggedTypesOf(name) && [name], LOGGED_TYPES),
@@ -37,16 +37,14 @@ const eventsQuery = pageSchema.extend({
   correlation: filter("Events with this `correlationId`."),
   since: timeFilter("since", "Events at this time or later."),
   until: timeFilter("until", "Events before this time."),
-  after: z.exactOptional(positionSchema.meta({ description: "Events with a higher `seq`." })),
+  after: positionSchema.describe("Events with a higher `seq`.").exactOptional(),
   jurisdiction: place,
 });
 
 const searchQuery = pageSchema.omit({ order: true }).extend({
-  q: z.string().min(1).max(MAX_QUERY).meta({ description: "Words. A message must contain each of them." }),
+  q: z.string().min(1).max(MAX_QUERY).describe("Words. A message must contain each of them."),
   agent: filter("Messages of turns of this agent."),
-  role: z.exactOptional(
-    z.enum(MESSAGE_ROLES).meta({ description: "Messages that a person, or an agent, wrote." }),
-  ),
+  role: z.enum(MESSAGE_ROLES).describe("Messages that a person, or an agent, wrote.").exactOptional(),
   user: filter("Messages of turns that a message of this person caused."),
   since: timeFilter("since", "Messages at this time or later."),
   until: timeFilter("until", "Messages before this time."),

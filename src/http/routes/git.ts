@@ -42,7 +42,7 @@ export const gitRoutes: readonly Route[] = [
         "For authors, operators and administrators. `git clone` reads this file and the next ones.",
       params: repositoryParams,
       query: z.object({
-        service: z.string().exactOptional().meta({ description: "The program that git asks for." }),
+        service: z.string().exactOptional().describe("The program that git asks for."),
       }),
       answers: answers("The commits of the branches and tags."),
     },

@@ -31,9 +31,7 @@ export const writeHeaders = z.object({
     .min(1)
     .max(MAX_NAME_LENGTH - 10)
     .optional()
-    .meta({
-      description: "As `idempotencyKey` of each memory without its own key. At most 190 characters.",
-    }),
+    .describe("As `idempotencyKey` of each memory without its own key. At most 190 characters."),
 });
 
 /** A query parameter that may be repeated. */
@@ -47,7 +45,7 @@ const numeric = (schema: z.ZodNumber) =>
     .regex(/^[0-9]{0,9}(?:\.[0-9]{1,9})?$/, "Must be a number.")
     .transform(Number)
     .pipe(schema)
-    .meta({ description: schema.meta()?.description ?? "" });
+    .describe(schema.meta()?.description ?? "");
 
 /** A parameter of a query that is JSON. */
 const jsonText = <Schema extends z.ZodType<unknown, unknown>>(schema: Schema) =>
@@ -65,16 +63,14 @@ const jsonText = <Schema extends z.ZodType<unknown, unknown>>(schema: Schema) =>
 
 const { speaker, session, from, before, metadata } = filterFields;
 const filterParams = {
-  type: z
-    .exactOptional(repeated(name))
-    .meta({ description: "Of this type. If repeated: of any of these types." }),
-  speaker: speaker.meta({ description: "Of this speaker." }),
-  session: session.meta({ description: "Of this session." }),
+  type: repeated(name).exactOptional().describe("Of this type. If repeated: of any of these types."),
+  speaker: speaker.describe("Of this speaker."),
+  session: session.describe("Of this session."),
   from,
   before,
-  userId: name.optional().meta({ description: "About this user." }),
-  conversationId: name.optional().meta({ description: "From this conversation." }),
-  metadata: z.exactOptional(jsonText(metadata.unwrap())).meta({
+  userId: name.optional().describe("About this user."),
+  conversationId: name.optional().describe("From this conversation."),
+  metadata: jsonText(metadata.unwrap()).exactOptional().meta({
     description: "As JSON, members of the metadata that must be equal. At most ten.",
     example: '{"topic":"travel"}',
   }),
@@ -85,18 +81,18 @@ export const listParams = pageSchema.extend({
     .string()
     .refine(isMemoryId, CURSOR_RULE)
     .exactOptional()
-    .meta({ description: "The `nextCursor` of the previous page." }),
+    .describe("The `nextCursor` of the previous page."),
   ...filterParams,
-  state: z.exactOptional(repeated(z.enum(MEMORY_STATES))).meta({
-    description: "In this state. If repeated: in any of these states. Default: `current`.",
-  }),
+  state: repeated(z.enum(MEMORY_STATES))
+    .exactOptional()
+    .describe("In this state. If repeated: in any of these states. Default: `current`."),
 });
 
 export const searchParams = z.object({
   q: searchFields.query,
-  limit: z.exactOptional(numeric(searchFields.limit)),
+  limit: numeric(searchFields.limit).exactOptional(),
   ...filterParams,
-  minRelevance: z.exactOptional(numeric(searchFields.minRelevance)),
+  minRelevance: numeric(searchFields.minRelevance).exactOptional(),
   now: searchFields.now,
 });
 

@@ -13,7 +13,7 @@ const PARTICIPANTS = `${CONVERSATION}/participants` as const;
 const PARTICIPANT = `${PARTICIPANTS}/:type/:participantId` as const;
 
 const participantParams = conversationParams.extend({
-  type: z.enum(["user", "agent"]).meta({ description: "Kind of the participant." }),
+  type: z.enum(["user", "agent"]).describe("Kind of the participant."),
   participantId: z
     .string()
     .min(1)

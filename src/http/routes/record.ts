@@ -25,12 +25,12 @@ const entryParams = z.object({
 });
 
 const causeQuery = pageSchema.omit({ order: true }).extend({
-  direction: z.exactOptional(
-    z.enum(CAUSE_DIRECTIONS, "Must be `backward` or `forward`.").meta({
-      description:
-        "With `backward` its causes, with `forward` the entries that follow from it. Default: `backward`.",
-    }),
-  ),
+  direction: z
+    .enum(CAUSE_DIRECTIONS, "Must be `backward` or `forward`.")
+    .describe(
+      "With `backward` its causes, with `forward` the entries that follow from it. Default: `backward`.",
+    )
+    .exactOptional(),
 });
 
 const projectionQuery = pageSchema.extend({ turn: filter("Entries of this turn. For `timeline`.") });

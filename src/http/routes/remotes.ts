@@ -16,20 +16,14 @@ const url = z.string().max(2_000).meta({
 const fetchBody = z
   .strictObject({
     url,
-    branch: z
-      .exactOptional(branchName)
-      .meta({ description: "The only branch to add. Default: all branches and tags." }),
+    branch: branchName.exactOptional().describe("The only branch to add. Default: all branches and tags."),
   })
   .meta({ example: { url: "https://git.example.com/shop/web.git" } });
 const pushBody = z
   .strictObject({
     url,
-    branch: z
-      .exactOptional(branchName)
-      .meta({ description: "The branch to push. Default: the default branch." }),
-    to: z
-      .exactOptional(branchName)
-      .meta({ description: "The branch of the remote. Default: the same name." }),
+    branch: branchName.exactOptional().describe("The branch to push. Default: the default branch."),
+    to: branchName.exactOptional().describe("The branch of the remote. Default: the same name."),
   })
   .meta({ example: { url: "https://git.example.com/shop/web.git" } });
 const errors = ["FORBIDDEN", "PERMISSION_DENIED", "CONFLICT", "TOO_LARGE", "UNAVAILABLE"] as const;

@@ -30,21 +30,19 @@ export const RUN = `${RUNS}/:id` as const;
 const GATE = `${RUN}/gates/:operationId` as const;
 
 const listQuery = pageSchema.extend({
-  status: z.exactOptional(z.enum(RUN_STATUSES).meta({ description: "Runs that have this status now." })),
-  workflow: z.exactOptional(
-    z
-      .string()
-      .max(200)
-      .regex(/^[^/@]+\/[^/@]+(?:@[1-9][0-9]{0,14})?$/, "Must be `library/id` or `library/id@version`.")
-      .meta({ description: "Runs of this workflow, or of one version of it.", example: "demo/summaries" }),
-  ),
-  text: z.exactOptional(
-    z
-      .string()
-      .min(1)
-      .max(200)
-      .meta({ description: "Runs with this text in their name, or in the `library/id` of their workflow." }),
-  ),
+  status: z.enum(RUN_STATUSES).describe("Runs that have this status now.").exactOptional(),
+  workflow: z
+    .string()
+    .max(200)
+    .regex(/^[^/@]+\/[^/@]+(?:@[1-9][0-9]{0,14})?$/, "Must be `library/id` or `library/id@version`.")
+    .meta({ description: "Runs of this workflow, or of one version of it.", example: "demo/summaries" })
+    .exactOptional(),
+  text: z
+    .string()
+    .min(1)
+    .max(200)
+    .describe("Runs with this text in their name, or in the `library/id` of their workflow.")
+    .exactOptional(),
 });
 
 export const runParams = z.object({ id: runId });

@@ -28,10 +28,7 @@ export const signalRoutes: readonly Route[] = [
         "A message, a stop or a resume in an envelope, or a batch. Each signal of a batch has its own result, in order. A refused signal does not stop the others. A message that cannot begin its turn yet is `queued`, and begins after the earlier messages. Stops and resumes never wait. The same `id` with the same `correlation_id` is applied once.",
       params: conversationParams,
       body: z
-        .union([
-          signalEnvelope,
-          z.array(z.unknown()).meta({ description: "Signals; each is checked for itself." }),
-        ])
+        .union([signalEnvelope, z.array(z.unknown()).describe("Signals; each is checked for itself.")])
         .meta({ example: EXAMPLE }),
       reads: z.unknown(),
       answers: [

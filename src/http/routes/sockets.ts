@@ -23,9 +23,11 @@ import { conversationParams } from "./conversations.ts";
 /** The query of an upgrade. Any other value of `acks` counts as absent. */
 export const socketQuery = z.object({
   from: positionSchema.optional(),
-  acks: z.literal("1").optional().catch(undefined).meta({
-    description: "The client answers each `mark` with an `ack`, and so gets any amount over one connection.",
-  }),
+  acks: z
+    .literal("1")
+    .optional()
+    .catch(undefined)
+    .describe("The client answers each `mark` with an `ack`, and so gets any amount over one connection."),
 });
 
 /** The query of a connection to a conversation. */

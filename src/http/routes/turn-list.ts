@@ -13,23 +13,21 @@ const listQuery = pageSchema.extend({
   agent: filter("Turns of this agent."),
   user: filter("Turns that a message of this person caused, also through other agents."),
   conversation: filter("Turns of this conversation."),
-  status: z.exactOptional(
-    z.enum(LISTED_STATUSES).meta({
-      description:
-        "Turns with this status. `stopped`: failed turns with the code `CANCELLED`. `failed`: the other failed turns.",
-    }),
-  ),
-  issues: z.exactOptional(
-    z
-      .enum(LISTED_ISSUES)
-      .meta({ description: "Turns with a failed call of a tool. They may have completed." }),
-  ),
+  status: z
+    .enum(LISTED_STATUSES)
+    .describe(
+      "Turns with this status. `stopped`: failed turns with the code `CANCELLED`. `failed`: the other failed turns.",
+    )
+    .exactOptional(),
+  issues: z
+    .enum(LISTED_ISSUES)
+    .describe("Turns with a failed call of a tool. They may have completed.")
+    .exactOptional(),
   tool: filter("Turns that called this tool: `library/id`."),
-  targetKind: z.exactOptional(
-    z.enum(TARGET_KINDS).meta({
-      description: "Turns with a call that the code of a tool, the client, an agent or a workflow answers.",
-    }),
-  ),
+  targetKind: z
+    .enum(TARGET_KINDS)
+    .describe("Turns with a call that the code of a tool, the client, an agent or a workflow answers.")
+    .exactOptional(),
   run: filter("The turns that this run started, and the turn that started it."),
   since: timeFilter("since", "Turns that began at this time or later."),
   until: timeFilter("until", "Turns that began before this time."),

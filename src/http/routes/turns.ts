@@ -44,9 +44,9 @@ const callNumber = z
     description: "The number of a model call among the `calls` of the turn, from 1. Default: the newest.",
     example: "1",
   });
-export const resultSchema = outcomeSchema.meta({
-  description: "The result of the tool, any JSON up to 1 MiB, or its error.",
-});
+export const resultSchema = outcomeSchema.describe(
+  "The result of the tool, any JSON up to 1 MiB, or its error.",
+);
 
 const ACCEPTED: ApiResponse = {
   status: 202,

@@ -43,8 +43,8 @@ const fileQuery = repoQuery.extend({
     description: "The path of a file.",
     example: "src/index.ts",
   }),
-  from: number(10_000_000).meta({ description: "The first line. Default: 1." }),
-  lines: number(2_000).meta({ description: "Lines at most. Default: 2 000." }),
+  from: number(10_000_000).describe("The first line. Default: 1."),
+  lines: number(2_000).describe("Lines at most. Default: 2 000."),
 });
 
 type Ports = HttpEnv["Variables"];
@@ -151,10 +151,12 @@ const readRoutes = ({ prefix, tag, noun, path, params, find }: OwnerKind): Route
       summary: `Read the changes of a ${noun}`,
       params,
       query: folderQuery.extend({
-        against: z.enum(["head", "base"]).exactOptional().meta({
-          description:
+        against: z
+          .enum(["head", "base"])
+          .exactOptional()
+          .describe(
             "With `head`, the uncommitted changes. With `base`, all changes since the branch began. Default: `head`.",
-        }),
+          ),
       }),
       answers: ok("A unified difference.", workspaceDiff),
       errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
@@ -170,7 +172,7 @@ const readRoutes = ({ prefix, tag, noun, path, params, find }: OwnerKind): Route
       tag,
       summary: `List the commits of a ${noun}`,
       params,
-      query: repoQuery.extend({ limit: number(200).meta({ description: "Default: 50." }) }),
+      query: repoQuery.extend({ limit: number(200).describe("Default: 50.") }),
       answers: ok("The commits of the branch and their ancestors, the newest first.", workspaceCommits),
       errors: ["UNAVAILABLE"],
     },

@@ -32,7 +32,7 @@ export const referenceSchema = z.union(
     z.strictObject({
       library: definitionIdSchema,
       id: definitionIdSchema,
-      version: z.exactOptional(z.int().min(1, "A version is an integer from 1")),
+      version: z.int().min(1, "A version is an integer from 1").exactOptional(),
     }),
   ],
   FORMS,

@@ -30,29 +30,27 @@ const DEFAULT_RECALL_LIMIT = 12;
 
 /** The fields of a persona's memory that control access, recall and ranking. */
 export const memorySettings = {
-  scope: z.exactOptional(
-    z
-      .enum(MEMORY_SCOPES, 'Must be "agent", "user" or "conversation": whose memories a conversation sees.')
-      .meta({
-        description:
-          "The memories that a conversation can read. `agent`: all memories of the agent, so it may repeat facts from one user to every other user. `user`: memories about the user of the conversation. `conversation`: memories of the conversation. Every scope includes memories without a subject. Over the API, a persona with other memory settings and no `scope` gets `agent`. If the agent has several users, set `user`.",
-      }),
-  ),
-  recall: z.exactOptional(
-    z.union(
+  scope: z
+    .enum(MEMORY_SCOPES, 'Must be "agent", "user" or "conversation": whose memories a conversation sees.')
+    .describe(
+      "The memories that a conversation can read. `agent`: all memories of the agent, so it may repeat facts from one user to every other user. `user`: memories about the user of the conversation. `conversation`: memories of the conversation. Every scope includes memories without a subject. Over the API, a persona with other memory settings and no `scope` gets `agent`. If the agent has several users, set `user`.",
+    )
+    .exactOptional(),
+  recall: z
+    .union(
       [
         z.literal(false),
         z.strictObject({
-          tokens: z.exactOptional(z.int().min(100).max(50_000)),
-          limit: z.exactOptional(z.int().min(1).max(100)),
-          minRelevance: z.exactOptional(z.number().min(0).max(1)),
+          tokens: z.int().min(100).max(50_000).exactOptional(),
+          limit: z.int().min(1).max(100).exactOptional(),
+          minRelevance: z.number().min(0).max(1).exactOptional(),
         }),
       ],
       "Must be {tokens?, limit?, minRelevance?}, or false to disable recall.",
-    ),
-  ),
-  memoryTools: z.exactOptional(z.literal(false, "Must be false, or absent: the model has the tools.")),
-  ranking: z.exactOptional(changedWeights),
+    )
+    .exactOptional(),
+  memoryTools: z.literal(false, "Must be false, or absent: the model has the tools.").exactOptional(),
+  ranking: changedWeights.exactOptional(),
 };
 
 /** Returns the settings that use memory, if the persona names no scope. */

@@ -33,27 +33,26 @@ const retention = z
   .refine((types) => Object.keys(types).length <= MAX_TYPES, `May name at most ${MAX_TYPES} types.`);
 
 const consolidation = z.strictObject({
-  types: z.exactOptional(z.array(type).min(1).max(MAX_TYPES)),
-  everyHours: z.exactOptional(z.number().min(1).max(MAX_HOURS)),
-  minimum: z.exactOptional(z.int().min(2).max(MAX_JOINED)),
-  by: z.exactOptional(hookTargetSchema),
+  types: z.array(type).min(1).max(MAX_TYPES).exactOptional(),
+  everyHours: z.number().min(1).max(MAX_HOURS).exactOptional(),
+  minimum: z.int().min(2).max(MAX_JOINED).exactOptional(),
+  by: hookTargetSchema.exactOptional(),
 });
 
 /** The fields of a persona's memory for these settings. */
 export const learningFields = {
-  extract: z.exactOptional(
-    z.union([z.boolean(), z.strictObject({ profileId: referenceSchema })], {
+  extract: z
+    .union([z.boolean(), z.strictObject({ profileId: referenceSchema })], {
       error: "Must be true, false, or {profileId}, with a reference to a model profile.",
-    }),
-  ),
-  timeZone: z.exactOptional(
-    z
-      .string()
-      .max(64)
-      .refine((zone) => isZone(zone), "Must be a zone of the IANA database, such as Asia/Tokyo."),
-  ),
-  retention: z.exactOptional(retention),
-  consolidation: z.exactOptional(consolidation),
+    })
+    .exactOptional(),
+  timeZone: z
+    .string()
+    .max(64)
+    .refine((zone) => isZone(zone), "Must be a zone of the IANA database, such as Asia/Tokyo.")
+    .exactOptional(),
+  retention: retention.exactOptional(),
+  consolidation: consolidation.exactOptional(),
 };
 
 /** Reports whether a persona has at most one extraction (LEARN-8). */

@@ -20,9 +20,9 @@ export function hasLibraryId(value: unknown): value is LibraryIdReference {
 export const libraryIdSchema = z
   .strictObject({
     libraryId: z.string(),
-    id: z.exactOptional(z.string()),
-    version: z.exactOptional(
-      z.union(
+    id: z.string().exactOptional(),
+    version: z
+      .union(
         [
           z.int().min(1),
           z
@@ -31,8 +31,8 @@ export const libraryIdSchema = z
             .transform(Number),
         ],
         'A version is an integer from 1, such as "2"',
-      ),
-    ),
+      )
+      .exactOptional(),
   })
   .transform(({ libraryId, id, version }, context) => {
     const text = id === undefined ? libraryId : `${libraryId}/${id}`;
@@ -52,5 +52,5 @@ export const libraryIdSchema = z
 
 /** Returns the schema of a field that is rejected with this message. */
 export function refused(message: string) {
-  return z.exactOptional(z.never(message));
+  return z.never(message).exactOptional();
 }

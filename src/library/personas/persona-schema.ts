@@ -42,63 +42,61 @@ const PROVIDER_ALIASES: Record<string, string> = {
 const label = z.string().min(1).max(2_000);
 const timeout = z.int().min(1).max(MAX_TIMEOUT_MS);
 /** US dollars per 1 000 tokens. */
-const price = z.exactOptional(z.number().min(0));
-const contextTokens = z.exactOptional(z.int().min(MIN_CONTEXT_TOKENS).max(MAX_CONTEXT_TOKENS));
+const price = z.number().min(0).exactOptional();
+const contextTokens = z.int().min(MIN_CONTEXT_TOKENS).max(MAX_CONTEXT_TOKENS).exactOptional();
 const jsonObject = z.record(z.string(), z.json());
 
-const hook = z.exactOptional(hookTargetSchema);
+const hook = hookTargetSchema.exactOptional();
 
 export const personaSchema = z.strictObject({
-  name: z.exactOptional(label),
-  description: z.exactOptional(label),
+  name: label.exactOptional(),
+  description: label.exactOptional(),
   identity: z.strictObject({
     systemPrompt: z.string().min(1).max(200_000),
-    instructions: z.exactOptional(z.array(z.string().min(1).max(50_000)).max(100)),
-    modelProfileId: z.exactOptional(referenceSchema),
+    instructions: z.array(z.string().min(1).max(50_000)).max(100).exactOptional(),
+    modelProfileId: referenceSchema.exactOptional(),
     model: refused("Is not supported: name a model profile in `identity.modelProfileId`."),
   }),
-  memory: z.exactOptional(
-    withHookForms(
-      z
-        .strictObject({
-          recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)),
-          contextTokens,
-          compactionProfileId: z.exactOptional(referenceSchema),
-          contextAssembly: hook,
-          memoryExtraction: hook,
-          storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
-          ...memorySettings,
-          ...learningFields,
-        })
-        .refine(hasOneExtraction, {
-          path: ["extract"],
-          error: "The extraction is also given as `memoryExtraction`. Remove one.",
-        }),
-    ),
-  ),
-  knowledge: z.exactOptional(
-    z.strictObject({
+  memory: withHookForms(
+    z
+      .strictObject({
+        recentTurnsLimit: z.int().min(1).max(1_000).exactOptional(),
+        contextTokens,
+        compactionProfileId: referenceSchema.exactOptional(),
+        contextAssembly: hook,
+        memoryExtraction: hook,
+        storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
+        ...memorySettings,
+        ...learningFields,
+      })
+      .refine(hasOneExtraction, {
+        path: ["extract"],
+        error: "The extraction is also given as `memoryExtraction`. Remove one.",
+      }),
+  ).exactOptional(),
+  knowledge: z
+    .strictObject({
       artifacts: z.union(
         [z.literal(true), z.array(definitionIdSchema).min(1).max(50)],
         "Must be true, or a list of types of artifacts.",
       ),
-    }),
-  ),
+    })
+    .exactOptional(),
   skills: skillsSchema.exactOptional(),
-  tools: z.exactOptional(
-    z.strictObject({
-      toolIds: z.exactOptional(z.array(toolReferenceSchema).max(128)),
-      constraints: z.exactOptional(
-        z.strictObject({
-          maxMovesPerTurn: z.exactOptional(z.int().min(1).max(MAX_MOVES)),
-          allowedActions: z.exactOptional(toolPatterns),
-        }),
-      ),
-    }),
-  ),
+  tools: z
+    .strictObject({
+      toolIds: z.array(toolReferenceSchema).max(128).exactOptional(),
+      constraints: z
+        .strictObject({
+          maxMovesPerTurn: z.int().min(1).max(MAX_MOVES).exactOptional(),
+          allowedActions: toolPatterns.exactOptional(),
+        })
+        .exactOptional(),
+    })
+    .exactOptional(),
   titles: z.strictObject({ modelProfileId: referenceSchema }).exactOptional(),
   budget: budgetSchema.exactOptional(),
-  examples: z.exactOptional(z.array(z.string().min(1).max(MAX_EXAMPLE_LENGTH)).min(1).max(MAX_EXAMPLES)),
+  examples: z.array(z.string().min(1).max(MAX_EXAMPLE_LENGTH)).min(1).max(MAX_EXAMPLES).exactOptional(),
 }) satisfies z.ZodType<Persona>;
 
 /** A model profile. Replaces aliases of providers, and removes trailing slashes of the base URL. */
@@ -114,34 +112,30 @@ export const modelProfileSchema = z.strictObject({
     }),
   ),
   modelId: z.string().min(1).max(500),
-  parameters: z.exactOptional(jsonObject),
-  executionConfig: z.exactOptional(
-    z.strictObject({
-      timeoutMs: z.exactOptional(timeout),
-      firstByteTimeoutMs: z.exactOptional(timeout),
-      idleTimeoutMs: z.exactOptional(timeout),
-    }),
-  ),
+  parameters: jsonObject.exactOptional(),
+  executionConfig: z
+    .strictObject({
+      timeoutMs: timeout.exactOptional(),
+      firstByteTimeoutMs: timeout.exactOptional(),
+      idleTimeoutMs: timeout.exactOptional(),
+    })
+    .exactOptional(),
   contextTokens,
-  baseUrl: z.exactOptional(
-    z
-      .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })
-      .max(2_000)
-      .transform((url) => url.replace(/\/+$/, "")),
-  ),
-  apiKeySecret: z.exactOptional(
-    z
-      .string()
-      .regex(
-        /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
-        "Name an environment variable. Never write the key itself here",
-      ),
-  ),
+  baseUrl: z
+    .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })
+    .max(2_000)
+    .transform((url) => url.replace(/\/+$/, ""))
+    .exactOptional(),
+  apiKeySecret: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "Name an environment variable. Never write the key itself here")
+    .exactOptional(),
   costPer1kInput: price,
   costPer1kOutput: price,
   costPer1kCachedInput: price,
   costPer1kCacheWrite: price,
-  fallbacks: z.exactOptional(
-    z.array(referenceSchema).max(MAX_FALLBACKS, `A model profile has at most ${MAX_FALLBACKS} fallbacks`),
-  ),
+  fallbacks: z
+    .array(referenceSchema)
+    .max(MAX_FALLBACKS, `A model profile has at most ${MAX_FALLBACKS} fallbacks`)
+    .exactOptional(),
 }) satisfies z.ZodType<ModelProfile>;

@@ -34,11 +34,11 @@ export const libraryView = z
     id: ids.library,
     source: z
       .enum(["code", "api"])
-      .meta({ description: "`code`: part of the deployed Worker. `api`: written by authors of the tenant." }),
+      .describe("`code`: part of the deployed Worker. `api`: written by authors of the tenant."),
     owner: z
       .string()
       .nullable()
-      .meta({ description: "The author of the first definition; `null` for deployed libraries." }),
+      .describe("The author of the first definition; `null` for deployed libraries."),
     /** `null` for deployed libraries. */
     createdAt: time.nullable(),
   })

@@ -47,7 +47,7 @@ interface ActionKind<Kind extends InlineAction> {
   effect(action: Kind): ToolEffect;
 }
 
-const timeoutMs = z.exactOptional(z.int().min(1).max(MAX_TIMEOUT_MS));
+const timeoutMs = z.int().min(1).max(MAX_TIMEOUT_MS).exactOptional();
 const template = z.string().min(1).max(MAX_TEMPLATE_LENGTH);
 /** A name of an event or a measurement. */
 const dottedName = z
@@ -69,7 +69,7 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
         .array(z.string().superRefine(checkHost))
         .min(1, "Must name the hosts that it may reach.")
         .max(MAX_ACTION_HOSTS),
-      effect: z.exactOptional(z.enum(TOOL_EFFECTS)),
+      effect: z.enum(TOOL_EFFECTS).exactOptional(),
       timeoutMs,
     }),
     effect: ({ effect = "once" }) => effect,
@@ -78,13 +78,13 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
     schema: z
       .strictObject({
         kind,
-        profile: z.exactOptional(referenceSchema),
-        prompt: z.exactOptional(referenceSchema),
-        systemPrompt: z.exactOptional(template),
-        template: z.exactOptional(template),
-        outputSchema: z.exactOptional(schemaCheck),
-        maxInputTokens: z.exactOptional(z.int().min(1).max(MAX_PROMPT_TOKENS)),
-        maxOutputTokens: z.exactOptional(z.int().min(1).max(MAX_ANSWER_TOKENS)),
+        profile: referenceSchema.exactOptional(),
+        prompt: referenceSchema.exactOptional(),
+        systemPrompt: template.exactOptional(),
+        template: template.exactOptional(),
+        outputSchema: schemaCheck.exactOptional(),
+        maxInputTokens: z.int().min(1).max(MAX_PROMPT_TOKENS).exactOptional(),
+        maxOutputTokens: z.int().min(1).max(MAX_ANSWER_TOKENS).exactOptional(),
         timeoutMs,
       })
       .refine(({ prompt, template: own }) => prompt !== undefined || own !== undefined, {
@@ -100,7 +100,7 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
     effect: () => "idempotent",
   },
   "llm.embed": {
-    schema: z.strictObject({ kind, profile: z.exactOptional(referenceSchema), timeoutMs }),
+    schema: z.strictObject({ kind, profile: referenceSchema.exactOptional(), timeoutMs }),
     refers: ({ profile }) => (profile === undefined ? {} : { profile }),
     effect: () => "idempotent",
   },
@@ -109,7 +109,7 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
     effect: () => "pure",
   },
   "metric.record": {
-    schema: z.strictObject({ kind, name: dottedName, unit: z.exactOptional(z.string().min(1).max(32)) }),
+    schema: z.strictObject({ kind, name: dottedName, unit: z.string().min(1).max(32).exactOptional() }),
     effect: () => "pure",
   },
   vector: {
@@ -124,16 +124,15 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
     schema: z.strictObject({
       kind,
       schema: schemaCheck,
-      seed: z.exactOptional(z.int().min(0)),
-      stringMode: z.exactOptional(z.enum(["words", "letters", "empty"])),
-      delay: z.exactOptional(
-        z
-          .strictObject({
-            minMs: z.int().min(0).max(MAX_MOCK_DELAY_MS),
-            maxMs: z.int().min(0).max(MAX_MOCK_DELAY_MS),
-          })
-          .refine(({ minMs, maxMs }) => minMs <= maxMs, { path: ["minMs"], error: "Must not exceed maxMs." }),
-      ),
+      seed: z.int().min(0).exactOptional(),
+      stringMode: z.enum(["words", "letters", "empty"]).exactOptional(),
+      delay: z
+        .strictObject({
+          minMs: z.int().min(0).max(MAX_MOCK_DELAY_MS),
+          maxMs: z.int().min(0).max(MAX_MOCK_DELAY_MS),
+        })
+        .refine(({ minMs, maxMs }) => minMs <= maxMs, { path: ["minMs"], error: "Must not exceed maxMs." })
+        .exactOptional(),
     }),
     effect: () => "pure",
   },
@@ -175,9 +174,9 @@ function human(): ActionKind<Extract<InlineAction, HumanAction>> {
     schema: z.strictObject({
       kind,
       prompt: template,
-      schema: z.exactOptional(schemaCheck),
-      timeoutMs: z.exactOptional(z.int().min(1_000).max(MAX_GATE_MS)),
-      approval: z.exactOptional(approvalRuleSchema),
+      schema: schemaCheck.exactOptional(),
+      timeoutMs: z.int().min(1_000).max(MAX_GATE_MS).exactOptional(),
+      approval: approvalRuleSchema.exactOptional(),
     }),
     templates: ({ prompt }) => [{ path: "/prompt", source: prompt }],
     // The same person must not be asked twice.

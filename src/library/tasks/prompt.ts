@@ -19,16 +19,15 @@ const template = z
 
 export const promptSchema = z
   .strictObject({
-    description: z.exactOptional(z.string().min(1).max(10_000)),
-    systemPrompt: z.exactOptional(template),
+    description: z.string().min(1).max(10_000).exactOptional(),
+    systemPrompt: template.exactOptional(),
     template,
-    requires: z.exactOptional(withKeywords(objectSchemaCheck)),
-    produces: z.exactOptional(withKeywords(schemaCheck)),
-    examples: z.exactOptional(
-      z
-        .array(z.strictObject({ input: z.record(z.string(), z.json()), output: z.json() }))
-        .max(MAX_PROMPT_EXAMPLES),
-    ),
+    requires: withKeywords(objectSchemaCheck).exactOptional(),
+    produces: withKeywords(schemaCheck).exactOptional(),
+    examples: z
+      .array(z.strictObject({ input: z.record(z.string(), z.json()), output: z.json() }))
+      .max(MAX_PROMPT_EXAMPLES)
+      .exactOptional(),
   })
   .superRefine((prompt, context) => {
     for (const { path, message } of promptIssues(prompt))

@@ -31,23 +31,23 @@ const outcome = z.enum(["continue", "skip", "succeed", "fail"]);
 const stepSchema = z.strictObject({
   ref: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`."),
   action: z.unknown().optional(),
-  condition: z.exactOptional(
-    z.strictObject({
+  condition: z
+    .strictObject({
       if: z.string().min(1),
-      then: z.exactOptional(outcome),
-      else: z.exactOptional(outcome),
-    }),
-  ),
-  inputMapping: z.exactOptional(mapping),
-  outputMapping: z.exactOptional(mapping),
-  retry: z.exactOptional(
-    z.strictObject({
+      then: outcome.exactOptional(),
+      else: outcome.exactOptional(),
+    })
+    .exactOptional(),
+  inputMapping: mapping.exactOptional(),
+  outputMapping: mapping.exactOptional(),
+  retry: z
+    .strictObject({
       maxAttempts: z.int().min(2).max(MAX_STEP_ATTEMPTS),
       backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
-    }),
-  ),
-  idempotencyKey: z.exactOptional(z.string().min(1)),
-  onFailure: z.exactOptional(z.enum(["abort", "retry", "continue"])),
+    })
+    .exactOptional(),
+  idempotencyKey: z.string().min(1).exactOptional(),
+  onFailure: z.enum(["abort", "retry", "continue"]).exactOptional(),
 });
 
 /** Returns the stored form of steps: sorted by ordinal, without the ordinals (STEP-8). Other problems stay for the checks. */

@@ -22,9 +22,9 @@ import { MAX_STEP_ATTEMPTS } from "./task-limits.ts";
 /** The `retry` of a task. */
 export const taskRetrySchema = z.strictObject({
   maxAttempts: z.int().min(1).max(MAX_STEP_ATTEMPTS),
-  backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
-  initialDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
-  maxDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+  backoff: z.enum(["none", "linear", "exponential"]).exactOptional(),
+  initialDelayMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS).exactOptional(),
+  maxDelayMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS).exactOptional(),
 });
 
 const steps = z.preprocess(
@@ -37,11 +37,11 @@ const steps = z.preprocess(
 
 /** The fields of a task of steps. */
 export const taskFields = {
-  description: z.exactOptional(z.string().min(1).max(10_000)),
+  description: z.string().min(1).max(10_000).exactOptional(),
   inputSchema: objectSchemaCheck,
-  outputSchema: z.exactOptional(schemaCheck),
-  timeoutMs: z.exactOptional(z.int().min(1).max(MAX_TIMEOUT_MS)),
-  retry: z.exactOptional(taskRetrySchema),
+  outputSchema: schemaCheck.exactOptional(),
+  timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).exactOptional(),
+  retry: taskRetrySchema.exactOptional(),
   // SAFETY: only valid steps pass `stepsIssues`.
   steps: steps as unknown as z.ZodType<NonNullable<TaskDefinition["steps"]>>,
 };

@@ -46,17 +46,16 @@ export const RESERVED =
 export const agentTargetSchema = z
   .strictObject({
     agent: agentIdSchema,
-    mode: z.exactOptional(z.enum(AGENT_MODES)),
-    modes: z.exactOptional(
-      z
-        .array(z.enum(AGENT_MODES))
-        .min(1)
-        .max(AGENT_MODES.length)
-        .refine(isDistinct, "Must not repeat a mode."),
-    ),
-    handoff: z.exactOptional(z.enum([...HANDOFFS, "custom"])),
-    template: z.exactOptional(subAgentTemplateSchema),
-    workspace: z.exactOptional(z.literal("shared")),
+    mode: z.enum(AGENT_MODES).exactOptional(),
+    modes: z
+      .array(z.enum(AGENT_MODES))
+      .min(1)
+      .max(AGENT_MODES.length)
+      .refine(isDistinct, "Must not repeat a mode.")
+      .exactOptional(),
+    handoff: z.enum([...HANDOFFS, "custom"]).exactOptional(),
+    template: subAgentTemplateSchema.exactOptional(),
+    workspace: z.literal("shared").exactOptional(),
   })
   .refine(
     ({ mode, modes, handoff, template }) =>

@@ -28,8 +28,8 @@ const jsonObject = z.record(z.string(), z.json());
 
 /** The `retry` of a tool, as authors write it. */
 export const retrySchema = z.strictObject({
-  maxAttempts: z.exactOptional(z.int().min(1).max(MAX_TOOL_ATTEMPTS)),
-  backoffMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+  maxAttempts: z.int().min(1).max(MAX_TOOL_ATTEMPTS).exactOptional(),
+  backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS).exactOptional(),
 });
 
 /** Describes why a tool's time limit is not allowed; `null` if it is. Code has a lower maximum than agents and workflows. */
@@ -46,8 +46,8 @@ export function timeoutProblem({
 export const pinnedRetrySchema = z.strictObject({
   maxAttempts: z.int().min(2).max(MAX_TOOL_ATTEMPTS),
   backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
-  backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
-  maxDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+  backoff: z.enum(["none", "linear", "exponential"]).exactOptional(),
+  maxDelayMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS).exactOptional(),
 });
 
 /** A tool, without its code. */
@@ -61,12 +61,12 @@ export const toolDefinitionSchema = z.strictObject({
   }),
   effect: z.enum(TOOL_EFFECTS),
   timeoutMs: z.int().min(1).max(MAX_AGENT_TIMEOUT_MS),
-  retry: z.exactOptional(pinnedRetrySchema),
-  hosts: z.exactOptional(hostsSchema),
-  async: z.exactOptional(z.boolean()),
-  approval: z.exactOptional(approvalNeedSchema),
-  target: z.exactOptional(
-    z.union(
+  retry: pinnedRetrySchema.exactOptional(),
+  hosts: hostsSchema.exactOptional(),
+  async: z.boolean().exactOptional(),
+  approval: approvalNeedSchema.exactOptional(),
+  target: z
+    .union(
       [
         z.strictObject({ task: referenceSchema }),
         z.strictObject({ workflow: referenceSchema }),
@@ -76,7 +76,7 @@ export const toolDefinitionSchema = z.strictObject({
         error:
           "Must be {agent, mode?, modes?, handoff?}, {task} or {workflow}. `agent` is the id of an agent, `task` a reference to a task or a tool in code, `workflow` a reference to a workflow.",
       },
-    ),
-  ),
-  inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
+    )
+    .exactOptional(),
+  inputMapping: z.record(z.string().min(1).max(200), z.string().min(1)).exactOptional(),
 }) satisfies z.ZodType<ToolDefinition>;

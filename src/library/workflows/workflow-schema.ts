@@ -47,15 +47,15 @@ function formed<Schema extends z.ZodType>(form: (value: unknown, report: Report)
 
 const node = z.strictObject({
   ref,
-  name: z.exactOptional(label),
-  task: z.exactOptional(reference),
-  workflow: z.exactOptional(reference),
-  agent: z.exactOptional(agentIdSchema),
-  mode: z.exactOptional(z.enum(["delegate", "loop_in"])),
-  timeoutMs: z.exactOptional(z.int().min(1).max(MAX_AGENT_TIMEOUT_MS)),
-  inputMapping: z.exactOptional(mapping),
-  outputMapping: z.exactOptional(mapping),
-  resourceBindings: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1).max(2_000))),
+  name: label.exactOptional(),
+  task: reference.exactOptional(),
+  workflow: reference.exactOptional(),
+  agent: agentIdSchema.exactOptional(),
+  mode: z.enum(["delegate", "loop_in"]).exactOptional(),
+  timeoutMs: z.int().min(1).max(MAX_AGENT_TIMEOUT_MS).exactOptional(),
+  inputMapping: mapping.exactOptional(),
+  outputMapping: mapping.exactOptional(),
+  resourceBindings: z.record(z.string().min(1).max(200), z.string().min(1).max(2_000)).exactOptional(),
 });
 
 const STRATEGY =
@@ -72,14 +72,14 @@ const synchronization = z.strictObject({
   strategy: z.custom<SynchronizationStrategy>(isStrategy, STRATEGY),
   timeoutMs: timeout.optional(),
   onTimeout: z.enum(["fail", "proceed_with_available"]),
-  maxFailures: z.exactOptional(z.int().min(0)),
-  merge: z.exactOptional(
-    z.strictObject({
+  maxFailures: z.int().min(0).exactOptional(),
+  merge: z
+    .strictObject({
       source: z.string().min(1).max(500),
       target: z.string().min(1).max(500),
       strategy: z.enum(MERGE_STRATEGIES),
-    }),
-  ),
+    })
+    .exactOptional(),
 });
 
 const transition = z.strictObject({
@@ -87,35 +87,35 @@ const transition = z.strictObject({
   from: ref,
   to: ref,
   priority: z.number(),
-  condition: z.exactOptional(expression),
-  spawnCount: z.exactOptional(z.int().min(1).max(MAX_SPAWN_COUNT)),
-  foreach: z.exactOptional(
-    z.strictObject({
+  condition: expression.exactOptional(),
+  spawnCount: z.int().min(1).max(MAX_SPAWN_COUNT).exactOptional(),
+  foreach: z
+    .strictObject({
       collection: expression,
       itemVar: z
         .string()
         .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, "Must be a letter or `_`, then letters, digits and `_`."),
-    }),
-  ),
-  siblingGroup: z.exactOptional(ref),
-  synchronization: z.exactOptional(synchronization),
-  loopConfig: z.exactOptional(z.strictObject({ maxIterations: z.int().min(1).max(MAX_ITERATIONS) })),
+    })
+    .exactOptional(),
+  siblingGroup: ref.exactOptional(),
+  synchronization: synchronization.exactOptional(),
+  loopConfig: z.strictObject({ maxIterations: z.int().min(1).max(MAX_ITERATIONS) }).exactOptional(),
 });
 
 const workflow = z.strictObject({
-  name: z.exactOptional(label),
-  description: z.exactOptional(label),
+  name: label.exactOptional(),
+  description: label.exactOptional(),
   inputSchema: jsonSchema,
-  outputSchema: z.exactOptional(jsonSchema),
-  contextSchema: z.exactOptional(jsonSchema),
-  outputMapping: z.exactOptional(mapping),
+  outputSchema: jsonSchema.exactOptional(),
+  contextSchema: jsonSchema.exactOptional(),
+  outputMapping: mapping.exactOptional(),
   initialNode: ref,
   nodes: z.array(formed(nodeFields, node)).min(1),
   transitions: z.array(formed(transitionFields, transition)),
-  timeoutMs: z.exactOptional(timeout),
-  onTimeout: z.exactOptional(
-    z.enum(["human_gate", "fail", "cancel_all"], 'Must be "human_gate", "fail" or "cancel_all".'),
-  ),
+  timeoutMs: timeout.exactOptional(),
+  onTimeout: z
+    .enum(["human_gate", "fail", "cancel_all"], 'Must be "human_gate", "fail" or "cancel_all".')
+    .exactOptional(),
 });
 
 /** Accepts a workflow in all its forms. The output is normalized, so equal workflows have equal hashes (FLOWFORM-2). */

@@ -101,7 +101,7 @@ const errorSchema = z
     code: z.string().max(100),
     message: z.string(),
     retriable: z.boolean(),
-    errors: z.exactOptional(z.array(z.object({ path: z.string(), message: z.string() }))),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).exactOptional(),
   })
   .transform(boundedError);
 
@@ -112,6 +112,6 @@ export const answerSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("busy"),
     error: errorSchema,
-    retryAfterMs: z.exactOptional(z.number().min(0)),
+    retryAfterMs: z.number().min(0).exactOptional(),
   }),
 ]);
