@@ -822,7 +822,7 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "H9",
     name: "One log, many protocols",
     statement: "Each protocol proven by an independent client or conformance suite.",
-    missing: "A2A, AG-UI and ACP.",
+    missing: "ACP.",
   },
   {
     row: "I1",
