@@ -319,10 +319,7 @@ export function dramatis(options: DramatisOptions) {
       mcp: (call, server, context) => mcpTools(env).call(call, server, context),
       mayReach: mayReach(env),
       ...defined({ resolve }),
-      // Without the key no project has a secret, and no request asks the database.
-      ...(env.SECRETS_KEY !== undefined && {
-        credentials: async (...of) => (await secrets(env)?.credentials(...of)) ?? [],
-      }),
+      credentials: async (...of) => (await secrets(env)?.credentials(...of)) ?? [],
       models: {
         gateway: gateway(env),
         adapters: adapterFor,

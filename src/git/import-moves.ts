@@ -7,7 +7,7 @@ import type { ObjectReader } from "./object-database.ts";
 
 export const HEADS = "refs/heads/";
 /** The branches of workspaces. */
-const OF_WORKSPACE = /^refs\/heads\/(?:.+\/)?(?:conv|run)-(?:conv|run)_/;
+export const OF_WORKSPACE = /^refs\/heads\/(?:.+\/)?(?:conv|run)-(?:conv|run)_/;
 
 /** Returns the moves of an import. Throws `CONFLICT` if the histories of a branch differ, or a tag would move, and `TOO_LARGE`. */
 export async function movesOf(

@@ -5,10 +5,11 @@
  * REMOTE-2  A push moves one branch of a remote, and only forward. The same push again changes nothing.
  */
 import type { Reference } from "../d1/repositories.ts";
-import { conflict, invalid, notFound } from "../shared/errors.ts";
+import { conflict, invalid, notFound, tooLarge } from "../shared/errors.ts";
 import type { Bundle } from "./bundle.ts";
 import type { GitRepository } from "./git-repository.ts";
-import { HEADS } from "./import-moves.ts";
+import { HEADS, OF_WORKSPACE } from "./import-moves.ts";
+import { MAX_REFERENCES } from "./limits.ts";
 import {
   fetchBody,
   pushBody,
@@ -27,10 +28,15 @@ export interface Remote {
 
 /** Reads the whole history of a remote, or of one of its branches. Throws `NOT_FOUND` without the branch, and `INVALID_INPUT` without commits. */
 export async function fetched(remote: Remote, branch?: string): Promise<Bundle> {
-  const { references: all } = readAnnounced(await remote.announced(SERVICES.fetch), SERVICES.fetch);
+  const all = readAnnounced(await remote.announced(SERVICES.fetch), SERVICES.fetch);
+  // A mirror of another deployment has branches of its conversations and runs.
   const isWanted = ({ name }: Reference) =>
-    branch === undefined ? /^(?:HEAD$|refs\/(?:heads|tags)\/)/.test(name) : name === HEADS + branch;
+    branch === undefined
+      ? /^(?:HEAD$|refs\/(?:heads|tags)\/)/.test(name) && !OF_WORKSPACE.test(name)
+      : name === HEADS + branch;
   const references = all.filter(isWanted);
+  if (references.length > MAX_REFERENCES)
+    throw tooLarge(`The remote has more than ${MAX_REFERENCES} branches and tags. Name a branch.`);
   if (references.length === 0)
     throw branch === undefined
       ? invalid("The remote has no commits yet. Push a commit to it first.")
@@ -46,7 +52,7 @@ export async function pushed(
   branch: string,
   to: string,
 ): Promise<string> {
-  const { references } = readAnnounced(await remote.announced(SERVICES.push), SERVICES.push);
+  const references = readAnnounced(await remote.announced(SERVICES.push), SERVICES.push);
   const name = HEADS + to;
   const from = references.find((each) => each.name === name)?.oid ?? null;
   const { oid, pack } = await repository.outgoing(

@@ -4,10 +4,9 @@
  * GITWIRE-1  A message of a server is bounded and checked. Any other bytes are `UNAVAILABLE`.
  */
 import type { Reference } from "../d1/repositories.ts";
-import { type DramatisError, tooLarge, unavailable } from "../shared/errors.ts";
+import { type DramatisError, unavailable } from "../shared/errors.ts";
 import { shorten } from "../shared/text.ts";
 import { concat, decode, encode } from "./bytes.ts";
-import { MAX_REFERENCES } from "./limits.ts";
 
 export const SERVICES = { fetch: "git-upload-pack", push: "git-receive-pack" } as const;
 export type Service = (typeof SERVICES)[keyof typeof SERVICES];
@@ -15,46 +14,44 @@ export type Service = (typeof SERVICES)[keyof typeof SERVICES];
 /** The id of no commit. */
 const ZERO = "0".repeat(40);
 const AGENT = "agent=dramatis";
-const REFERENCE = /^(?<oid>[0-9a-f]{40}) (?<name>[^\0\n]+)(?:\0(?<capabilities>[^\n]*))?\n?$/;
+const REFERENCE = /^(?<oid>[0-9a-f]{40}) (?<name>[^\0\n]+)(?:\0[^\n]*)?\n?$/;
 /** The bands of an answer with several streams. */
 const [DATA, PROGRESS] = [1, 2];
 
 const FLUSH = encode("0000");
 const line = (text: string) => encode(`${(text.length + 4).toString(16).padStart(4, "0")}${text}`);
 
-/** Yields the lines of a message; `null` for a flush. What follows the lines is not read. */
-function* linesOf(bytes: Uint8Array): Generator<{ line: Uint8Array | null; end: number }> {
+/** Lines of a message. A server sends a pack in lines of some KiB. */
+const MAX_LINES = 200_000;
+
+/** Yields the lines of a message; `null` for a flush. Throws at the first line of another form. */
+function* linesOf(bytes: Uint8Array): Generator<Uint8Array | null> {
+  let count = 0;
   for (let at = 0; at < bytes.length; ) {
     const digits = decode(bytes.subarray(at, at + 4));
     const length = /^[0-9a-f]{4}$/.test(digits) ? Number.parseInt(digits, 16) : 1;
-    if ((length > 0 && length < 4) || at + length > bytes.length) throw unknownForm();
+    if ((length > 0 && length <= 4) || at + length > bytes.length || ++count > MAX_LINES) throw unknownForm();
     const end = at + Math.max(length, 4);
-    yield { line: length === 0 ? null : bytes.subarray(at + 4, end), end };
+    yield length === 0 ? null : bytes.subarray(at + 4, end);
     at = end;
   }
 }
 
-/** Reads the branches and tags that a server announces. A reference `HEAD` names its default commit. */
-export function readAnnounced(
-  bytes: Uint8Array,
-  service: Service,
-): { references: Reference[]; capabilities: Set<string> } {
+/** Reads the references that a server announces. `HEAD` names its default commit. */
+export function readAnnounced(bytes: Uint8Array, service: Service): Reference[] {
   const references: Reference[] = [];
-  let capabilities = new Set<string>();
-  const [first, flush, ...rest] = [...linesOf(bytes)].map((each) => each.line);
-  if (first == null || flush !== null || decode(first).trimEnd() !== `# service=${service}`)
+  const lines = linesOf(bytes);
+  const first = lines.next().value;
+  if (first == null || decode(first).trimEnd() !== `# service=${service}` || lines.next().value !== null)
     throw unknownForm();
-  for (const each of rest) {
+  for (const each of lines) {
     if (each === null) break;
-    const { oid = "", name = "", capabilities: given } = REFERENCE.exec(decode(each))?.groups ?? {};
+    const { oid = "", name = "" } = REFERENCE.exec(decode(each))?.groups ?? {};
     if (name === "") throw unknownForm();
-    if (given !== undefined) capabilities = new Set(given.split(" "));
     // A server without commits announces only its capabilities. The commits of tags are in their objects.
-    if (oid === ZERO || name.endsWith("^{}")) continue;
-    if (references.push({ oid, name }) > MAX_REFERENCES)
-      throw tooLarge(`The remote has more than ${MAX_REFERENCES} branches and tags. Name a branch.`);
+    if (oid !== ZERO && !name.endsWith("^{}")) references.push({ oid, name });
   }
-  return { references, capabilities };
+  return references;
 }
 
 /** Returns the body that asks for the whole history of commits. */
@@ -71,9 +68,10 @@ export function fetchBody(oids: readonly string[]): Uint8Array {
 /** Returns the pack of the answer to `fetchBody`. */
 export function readFetched(bytes: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [];
-  const [first, ...rest] = [...linesOf(bytes)].map((each) => each.line);
+  const lines = linesOf(bytes);
+  const first = lines.next().value;
   if (first == null || decode(first) !== "NAK\n") throw unknownForm();
-  for (const each of rest) {
+  for (const each of lines) {
     if (each === null) break;
     const [band] = each;
     if (band === DATA) parts.push(each.subarray(1));
@@ -97,17 +95,17 @@ export function pushBody({ name, from, to }: RemoteMove, pack: Uint8Array): Uint
 
 /** Reads the answer to `pushBody`. Returns the reason why the remote refuses; `undefined` if the branch has moved. */
 export function readPushed(bytes: Uint8Array, name: string): string | undefined {
-  const lines = [...linesOf(bytes)].flatMap((each) =>
-    each.line === null ? [] : [decode(each.line).trimEnd()],
-  );
-  const unpack = /^unpack (?<result>.+)$/.exec(lines[0] ?? "")?.groups?.result;
-  if (unpack === undefined) throw unknownForm();
-  if (unpack !== "ok") return shorten(unpack, 300);
-  if (lines.includes(`ok ${name}`)) return undefined;
-  return shorten(
-    lines.find((each) => each.startsWith(`ng ${name}`))?.slice(`ng ${name} `.length) ?? "no answer",
-    300,
-  );
+  let unpack: string | undefined;
+  for (const line of linesOf(bytes)) {
+    if (line === null) break;
+    const text = decode(line).trimEnd();
+    unpack ??= /^unpack (?<result>.+)$/.exec(text)?.groups?.result;
+    if (unpack === undefined) throw unknownForm();
+    if (unpack !== "ok") return shorten(unpack, 300);
+    if (text === `ok ${name}`) return undefined;
+    if (text.startsWith(`ng ${name} `)) return shorten(text.slice(`ng ${name} `.length), 300);
+  }
+  throw unknownForm();
 }
 
 function unknownForm(): DramatisError {

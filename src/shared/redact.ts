@@ -65,6 +65,7 @@ export function withoutValues(value: Json, secrets: readonly string[]): Json {
   const shown = (text: string) => known.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
   const visit = (inner: Json): Json => {
     if (typeof inner === "string") return shown(inner);
+    if (typeof inner === "number") return known.includes(String(inner)) ? REDACTED : inner;
     if (Array.isArray(inner)) return inner.map(visit);
     if (!isJsonObject(inner)) return inner;
     return Object.fromEntries(Object.entries(inner).map(([name, member]) => [shown(name), visit(member)]));

@@ -3,18 +3,22 @@ import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { GitRepository } from "../../src/git/git-repository.ts";
-import { fetched, pushed } from "../../src/git/remote.ts";
+import { fetched, pushed, type Remote } from "../../src/git/remote.ts";
 import { readAnnounced, readFetched, readPushed, SERVICES } from "../../src/git/wire.ts";
-import { remoteAt } from "../../src/http/base/git-remote.ts";
+import { type RemotePorts, withRemote } from "../../src/http/base/git-remote.ts";
 import { GIT_TOKEN, startGitServer } from "../support/git-server.ts";
 import { AUTHOR, changes, gitFolder, gitWorld } from "../support/git-worlds.ts";
 
 const server = await startGitServer();
 afterAll(() => server.close());
 
-const ports = { mayReach: () => true, credentials: async () => [] };
-const remote = (name: string, more: Partial<Parameters<typeof remoteAt>[1]> = {}) =>
-  remoteAt(`${server.url}/${name}`, { ...ports, ...more });
+const ports: RemotePorts = { mayReach: () => true, credentials: async () => [] };
+/** A remote for one use. */
+const remote = (name: string, more: Partial<RemotePorts> = {}): Remote => at(`${server.url}/${name}`, more);
+const at = (address: string, more: Partial<RemotePorts> = {}): Remote => ({
+  announced: (service) => withRemote(address, { ...ports, ...more }, (one) => one.announced(service)),
+  ask: (service, body) => withRemote(address, { ...ports, ...more }, (one) => one.ask(service, body)),
+});
 
 async function commit(
   repository: GitRepository,
@@ -151,7 +155,7 @@ describe("a fetch", () => {
     const asked: string[] = [];
     const credentials = async ({ host }: URL) => {
       asked.push(host);
-      return [{ header: "authorization", value: `Basic ${GIT_TOKEN}` }];
+      return [{ header: "authorization", value: `Basic ${GIT_TOKEN}`, secret: GIT_TOKEN }];
     };
     const { repository } = await gitWorld();
     const oid = await commit(repository, { "a.txt": "one" });
@@ -162,15 +166,55 @@ describe("a fetch", () => {
     expect(new Set(asked)).toEqual(new Set([new URL(server.url).host]));
     for (const address of [
       ...["ftp://127.0.0.1/a", "http://user:pass@127.0.0.1/a", "http://git.example/a", "nothing"],
-      ...[`${server.url}/a?b`, `${server.url}/a#b`],
+      ...[`${server.url}/a?b`, `${server.url}/a#b`, `${server.url}/a#`],
     ])
-      expect(() => remoteAt(address, ports), address).toThrow(
-        expect.objectContaining({ code: "INVALID_INPUT" }),
-      );
-    expect(() => remote("source", { mayReach: () => false })).toThrow(
-      expect.objectContaining({ code: "PERMISSION_DENIED" }),
-    );
+      await expect(fetched(at(address)), address).rejects.toMatchObject({ code: "INVALID_INPUT" });
+    await expect(fetched(remote("source", { mayReach: () => false }))).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+    });
   });
+
+  test("REMOTE-3 shows no secret that the server sends back", async () => {
+    const credentials = async () => [
+      { header: "x-key", value: "key-of-the-shop", secret: "key-of-the-shop" },
+    ];
+    const echo = withRemote(`${server.url}/source`, { ...ports, credentials }, async (one) => {
+      await one.announced(SERVICES.fetch);
+      readFetched(Buffer.from("0008NAK\n001a\x03It is key-of-the-shop"));
+      return fetched(one);
+    });
+    await expect(echo).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      message: "The remote says: It is [redacted]",
+    });
+  });
+
+  test("REMOTE-1 leaves out the branches of conversations of another deployment", async () => {
+    const { repository } = await gitWorld();
+    const name = "dramatis/conv-conv_01JD0000000000000000000000";
+    await commit(repository, { "a.txt": "one" });
+    await commit(repository, { "a.txt": "two" }, name);
+    for (const branch of ["main", name]) await pushed(remote("mirror"), repository, branch, branch);
+    expect((await fetched(remote("mirror"))).references.map((each) => each.name)).toEqual([
+      "HEAD",
+      "refs/heads/main",
+    ]);
+  });
+});
+
+test("GITWIRE-1 a message with many lines is refused at the first line of another form, or at the limit", () => {
+  const many = (text: string) => Buffer.from(text.repeat(400_000));
+  for (const read of [
+    () =>
+      readAnnounced(
+        Buffer.concat([Buffer.from("001e# service=git-upload-pack\n0000"), many("0004")]),
+        SERVICES.fetch,
+      ),
+    () => readAnnounced(many("0005x"), SERVICES.fetch),
+    () => readFetched(Buffer.concat([Buffer.from("0008NAK\n"), many("0005\x01")])),
+    () => readPushed(Buffer.concat([Buffer.from("000eunpack ok\n"), many("0005x")]), "refs/heads/main"),
+  ])
+    expect(read).toThrow(expect.objectContaining({ code: "UNAVAILABLE" }));
 });
 
 test("GITWIRE-1 any bytes of a server are read, or refused with a typed error", () => {

@@ -76,6 +76,15 @@ describe("HTTP-7 secrets", () => {
     expect(keys).toEqual([`Key ${secret}`, undefined, `Key ${secret}`]);
   });
 
+  test("are in no error, even if the server redirects to them", async () => {
+    answer = redirect(302, `https://${secret}.example/`);
+    const refused = call({ url: `http://${first}/` });
+    await expect(refused).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: expect.stringContaining('"[redacted].example"'),
+    });
+  });
+
   test("are in no result, even if the server sends them back", async () => {
     answer = ({ headers }, response) =>
       void response

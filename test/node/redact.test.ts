@@ -56,10 +56,11 @@ describe("E28 PROJ-3 keys of well-known services", () => {
 });
 
 test("E28 REDACT-1 of secrets that contain each other nothing stays, and a very short value hides no text", () => {
-  const result = { text: "key-12345 and key-1", "key-12345": ["a-b"], count: 12345 };
-  expect(withoutValues(result, ["key-1", "key-12345", "a", ""])).toEqual({
+  const result = { text: "key-12345 and key-1", "key-12345": ["a-b"], count: 12345, code: 98765 };
+  expect(withoutValues(result, ["key-1", "key-12345", "a", "", "98765"])).toEqual({
     text: "[redacted] and [redacted]",
     "[redacted]": ["a-b"],
     count: 12345,
+    code: "[redacted]",
   });
 });

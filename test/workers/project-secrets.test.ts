@@ -129,6 +129,10 @@ test("SECRET-2 without the key, or with another key, no secret is stored or read
     await expect(secrets.put(place, "s1", body, 0)).rejects.toMatchObject({ code: "UNSUPPORTED" });
     expect(await secrets.list(place)).toMatchObject([{ id: "s0" }]);
   }
+  for (const key of [undefined, "short"])
+    await expect(
+      new D1ProjectSecrets(env.DB, key).credentials(place, new URL(env.MCP_URL)),
+    ).rejects.toMatchObject({ code: "UNSUPPORTED" });
   const other = new D1ProjectSecrets(env.DB, "another key with more than 32 bytes");
   await expect(other.credentials(place, new URL(env.MCP_URL))).rejects.toMatchObject({ code: "UNAVAILABLE" });
 });

@@ -1,9 +1,9 @@
 /** `/api/projects/:project/repos/:repo/fetch` and `/push`: repositories on other git servers. For authors and administrators. */
 import { z } from "zod";
-import { fetched, pushed } from "../../git/remote.ts";
+import { fetched, pushed, type Remote } from "../../git/remote.ts";
 import { branchesView, branchName, commitView } from "../../protocol/projects.ts";
 import type { HttpEnv } from "../base/context.ts";
-import { remoteAt } from "../base/git-remote.ts";
+import { withRemote } from "../base/git-remote.ts";
 import { json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -28,17 +28,15 @@ const pushBody = z
   .meta({ example: { url: "https://git.example.com/shop/web.git" } });
 const errors = ["FORBIDDEN", "PERMISSION_DENIED", "CONFLICT", "TOO_LARGE", "UNAVAILABLE"] as const;
 
-function remoteOf(
-  { libraries, secrets, resolve, principal }: HttpEnv["Variables"],
+/** Uses a remote with the rights and the secrets of a project. */
+function onRemote<Value>(
+  { libraries, secrets, resolve, principal: { tenant } }: HttpEnv["Variables"],
   project: string,
   address: string,
-) {
-  const { tenant } = principal;
-  return remoteAt(address, {
-    mayReach: libraries(tenant).mayReach,
-    resolve,
-    credentials: (of) => secrets().credentials({ tenant, projectId: project }, of),
-  });
+  use: (remote: Remote) => Promise<Value>,
+): Promise<Value> {
+  const credentials = (of: URL) => secrets().credentials({ tenant, projectId: project }, of);
+  return withRemote(address, { mayReach: libraries(tenant).mayReach, resolve, credentials }, use);
 }
 
 export const remoteRoutes: readonly Route[] = [
@@ -60,8 +58,10 @@ export const remoteRoutes: readonly Route[] = [
     async ({ params, body }, ports) => {
       const { principal, projects } = ports;
       const { repository } = await projects().open(addressOf(principal, params));
-      const remote = remoteOf(ports, params.project, body.url);
-      const imported = await repository.importHistory(await fetched(remote, body.branch));
+      const history = await onRemote(ports, params.project, body.url, (remote) =>
+        fetched(remote, body.branch),
+      );
+      const imported = await repository.importHistory(history);
       await refresh(ports, params);
       return json(imported);
     },
@@ -84,9 +84,11 @@ export const remoteRoutes: readonly Route[] = [
     async ({ params, body }, ports) => {
       const { principal, projects } = ports;
       const { repository, defaultBranch } = await projects().open(addressOf(principal, params));
-      const remote = remoteOf(ports, params.project, body.url);
       const { branch = defaultBranch, to = branch } = body;
-      return json({ branch: to, oid: await pushed(remote, repository, branch, to) });
+      const oid = await onRemote(ports, params.project, body.url, (remote) =>
+        pushed(remote, repository, branch, to),
+      );
+      return json({ branch: to, oid });
     },
   ),
 ];

@@ -19,7 +19,7 @@ import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
 import { addressProblem } from "../../../shared/host-rules.ts";
 import { isJsonWithin, type Json, type JsonObject, MAX_DEPTH, parseJson } from "../../../shared/json.ts";
-import { withoutValues } from "../../../shared/redact.ts";
+import { redactSecrets, withoutValues } from "../../../shared/redact.ts";
 import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
@@ -88,22 +88,32 @@ export async function requestHttp(
       () => sent.headers.set("idempotency-key", idempotencyKey),
     );
   const secrets: string[] = [];
-  for (let redirects = 0; ; redirects++) {
-    const problem = addressProblem(sent.url, hosts);
-    if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED", rule: "network" });
-    await checkResolved(sent.url.hostname, resolve, signal);
-    const headers = new Headers(sent.headers);
-    for (const { header, value, secret } of await credentials(sent.url)) {
-      headers.set(header, value);
-      secrets.push(secret);
+  const answered = async () => {
+    for (let redirects = 0; ; redirects++) {
+      const problem = addressProblem(sent.url, hosts);
+      if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED", rule: "network" });
+      await checkResolved(sent.url.hostname, resolve, signal);
+      const headers = new Headers(sent.headers);
+      for (const { header, value, secret } of await credentials(sent.url)) {
+        headers.set(header, value);
+        // The host of a URL is in lowercase.
+        secrets.push(secret, secret.toLowerCase());
+      }
+      const response = await answerTo({ ...sent, headers }, send, signal);
+      const next = redirectOf(sent, response);
+      if (next === null) return await resultOf(response);
+      await response.body?.cancel();
+      if (redirects >= MAX_HTTP_REDIRECTS)
+        throw new ToolError(`It was redirected more than ${MAX_HTTP_REDIRECTS} times.`);
+      sent = next;
     }
-    const response = await answerTo({ ...sent, headers }, send, signal);
-    const next = redirectOf(sent, response);
-    if (next === null) return withoutValues(await resultOf(response), secrets);
-    await response.body?.cancel();
-    if (redirects >= MAX_HTTP_REDIRECTS)
-      throw new ToolError(`It was redirected more than ${MAX_HTTP_REDIRECTS} times.`);
-    sent = next;
+  };
+  try {
+    return withoutValues(await answered(), secrets);
+  } catch (error) {
+    if (!(error instanceof ToolError)) throw error;
+    const { code, retriable, rule, cause } = error;
+    throw new ToolError(redactSecrets(error.message, secrets), { code, retriable, rule, cause });
   }
 }
 
