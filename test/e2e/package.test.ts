@@ -198,6 +198,7 @@ describe("G2 the tutorial's example, as printed, after `npm init -y` and the pri
 
   it("compiles: no package.json needs a change, and no further compiler option", () => {
     expect(readdirSync(join(project, "src"))).toEqual([
+      "librarian.ts",
       "library.ts",
       "two-agents.ts",
       "words.ts",
