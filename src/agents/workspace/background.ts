@@ -2,7 +2,7 @@
  * The command in the background of a workspace, from its start to the delivery of its outcome to the operation that started it.
  *
  * BACKGROUND-4  A workspace runs one command in the background. Its start is stored before the shell gets the command, and a repeated start
- *               starts nothing.
+ *               starts nothing, also if the shell did not answer the first start.
  * BACKGROUND-5  The outcome is stored in the transaction with the changes, and delivered until the operation has it or its handle expires.
  *               After a restart of the actor the command continues if its machine still runs it. Else its outcome is an error.
  * BACKGROUND-6  While the command runs, the operation is asked at least every 10 seconds whether it still waits. If it does not, the command
@@ -89,7 +89,14 @@ export class BackgroundCommands {
         armed = this.ports.arm(MIN_PAUSE_MS);
       });
       await armed;
-      await this.#commands.start(tree, id, command, { ...this.#place(record), skills });
+      // Without an answer the command may run. The next look tells its state.
+      await this.#commands
+        .start(tree, id, command, { ...this.#place(record), skills })
+        .catch((error: unknown) => {
+          if (!(error instanceof DramatisError && error.code === "UNAVAILABLE")) throw error;
+        });
+      // The call may be erased during the start.
+      if (store.command?.id !== id) await this.#stop(record);
       return result;
     } catch (error) {
       await this.#stop(record);
@@ -124,7 +131,13 @@ export class BackgroundCommands {
     return { id, stopped: true };
   }
 
-  /** Stops the command before its record is deleted. */
+  /** Stops the command of a call before its record is deleted. Throws `UNAVAILABLE` if the shell does not answer. */
+  async forgetCall(callId: string): Promise<void> {
+    const command = this.ports.store.commandOf(callId);
+    if (command?.handle !== undefined) await this.#commands.stop(command.id, this.#place(command));
+  }
+
+  /** Stops the command before the workspace is deleted. */
   async forget(): Promise<void> {
     const { command } = this.ports.store;
     if (command !== undefined && command.outcome === undefined) await this.#stop(command);
@@ -268,7 +281,7 @@ const LOST: ToolOutcome = {
   error: {
     code: "EXECUTION_FAILED",
     message:
-      "The command was lost before its end, because its machine restarted. No file changed. The platform did not start it again: start it again if it may run twice.",
+      "The command was lost: its machine did not start it, or restarted before its end. No file changed. The platform did not start it again: start it again if it may run twice.",
   },
 };
 const TOO_LARGE: ToolOutcome = {

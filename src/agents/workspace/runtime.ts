@@ -192,8 +192,12 @@ export class WorkspaceRuntime implements WorkspaceApi {
     return asResult(() => this.#queue.run("restore", () => this.#backup.restoreFile(file)));
   }
 
-  async forget(callId: string) {
-    return asDone(() => this.#store.forget(validateRequest(callKey, callId)));
+  async forget(given: string) {
+    return asDone(async () => {
+      const callId = validateRequest(callKey, given);
+      await this.#background.forgetCall(callId);
+      this.#store.forget(callId);
+    });
   }
 
   async remove() {

@@ -262,9 +262,14 @@ export class WorkspaceStore {
   forget(callId: string): void {
     if (this.record === undefined) return;
     this.stores.database.run(FORGET_RECEIPTS, callId);
-    const { id = "" } = this.command ?? {};
-    if (id.startsWith(callId) && !/^\d/.test(id.slice(callId.length)))
-      this.stores.keyValue.delete(COMMAND_KEY);
+    if (this.commandOf(callId) !== undefined) this.stores.keyValue.delete(COMMAND_KEY);
+  }
+
+  /** Returns the command whose key begins with the id of a call. */
+  commandOf(callId: string): BackgroundCommand | undefined {
+    const { command } = this;
+    const isOf = command?.id.startsWith(callId) && !/^\d/.test(command.id.slice(callId.length));
+    return isOf ? command : undefined;
   }
 
   get pending(): PendingCommit | undefined {
