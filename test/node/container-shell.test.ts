@@ -1,5 +1,5 @@
 /** The shell in a container: its server is a process of this machine, with real Bash and Git. */
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { WorkingTree } from "../../src/agents/workspace/core/working-tree.ts";
@@ -33,9 +33,9 @@ function machine(files: Record<string, string>, shell = shellOf(() => container)
   const ready = Promise.all(
     Object.entries(files).map(([path, text]) => tree.write(path, new TextEncoder().encode(text))),
   );
-  const run = async (command: string) => {
+  const run = async (command: string, timeoutMs = 10_000) => {
     await ready;
-    return shell.exec(tree, command, { workspace, timeoutMs: 10_000 });
+    return shell.exec(tree, command, { workspace, timeoutMs });
   };
   return { tree, run };
 }
@@ -68,7 +68,7 @@ describe("a machine of a workspace", () => {
     const { stdout } = await run(
       "env | cut -d= -f1 | sort | tr '\\n' ' '; (sleep 0.2; echo x > late.txt) & echo $!",
     );
-    expect(stdout).toMatch(/^HOME LANG PATH PWD SHLVL TERM TMPDIR _ \d+\n$/);
+    expect(stdout).toMatch(/^DRAMATIS_COMMAND HOME LANG PATH PWD SHLVL TERM TMPDIR _ \d+\n$/);
     const pid = Number(/(\d+)\n$/.exec(stdout)?.[1]);
     await expect.poll(() => isRunning(pid)).toBe(false);
     expect((await run("ls")).stdout).toBe("");
@@ -77,9 +77,47 @@ describe("a machine of a workspace", () => {
 
   test("a process that keeps the output open delays neither the command nor the next one", async () => {
     const { run } = machine({});
-    const { stdout } = await run("setsid sleep 30 & sleep 0.1; echo $!");
+    const { stdout } = await run("env -i setsid sleep 30 & sleep 0.1; echo $!");
     expect((await run("echo next")).stdout).toBe("next\n");
+    // On a shared machine the server does not find a process without its variable.
     process.kill(Number(stdout), "SIGKILL");
+  });
+
+  const LEAVE =
+    "(setsid bash -c 'echo $$ > ../left; for i in {1..100}; do sleep 0.1; echo x > stolen.txt; done' &); sleep 0.3";
+  const isLeft = async ({ folder }: ShellContainerProcess) =>
+    isRunning(Number(await readFile(join(folder, "left"), "utf8")));
+
+  test.each([
+    ["ends", ""],
+    ["is late", "; sleep 60"],
+  ])(
+    "processes outside of its group end with a command that %s, and change no later command",
+    async (_, more) => {
+      const { tree, run } = machine({ ".gitignore": "" });
+      await run(LEAVE + more, 1_000);
+      await run("rm -f stolen.txt; sleep 0.3");
+      expect(tree.status().map(({ path }) => path)).toEqual([".gitignore"]);
+      await expect.poll(() => isLeft(container), 2_000).toBe(false);
+    },
+  );
+
+  test("processes outside of its group end with a command in the background that stops, or that another one replaces", async () => {
+    const commands = shellOf(() => container).commands ?? expect.fail("no commands");
+    const place = { workspace, timeoutMs: 60_000 };
+    const { tree } = machine({});
+    for (const end of [
+      () => commands.stop("op_left", place),
+      () => commands.start(tree, "op_next", "true", place),
+    ]) {
+      await rm(join(container.folder, "left"), { force: true });
+      await commands.start(tree, "op_left", `${LEAVE}; sleep 60`, place);
+      await expect.poll(() => isLeft(container).catch(() => false)).toBe(true);
+      await end();
+      await expect.poll(() => isLeft(container), 2_000).toBe(false);
+    }
+    expect(await commands.look("op_left", place)).toEqual({ state: "lost" });
+    await commands.stop("op_next", place);
   });
 
   test("a repository that a command makes at the root ends with the next command", async () => {

@@ -15,8 +15,8 @@
  * server: other files in `WORKSPACE` are deleted, except those that a `.gitignore` of the workspace names.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
@@ -33,6 +33,8 @@ const [MAX_OUTPUT_BYTES, MAX_TAIL_BYTES] = [300_000, 65_536];
 const MAX_CHANGES = 20_000;
 /** Time that the output of a command stays open after its end, in milliseconds: a process that it left may hold the output. */
 const OUTPUT_GRACE_MS = 500;
+/** Scans for processes that a command left: they may start others meanwhile. */
+const MAX_SCANS = 5;
 /** Time of one call of Git, in milliseconds. */
 const GIT_MS = 60_000;
 /** Bytes of all changed files. An actor keeps at most 32 MiB. */
@@ -137,15 +139,8 @@ function textOf({ bytes, isCut }: Output): string {
 }
 
 function prepare(): void {
-  for (const folder of [
-    WORKSPACE,
-    join(GIT_DIR, "objects"),
-    join(GIT_DIR, "refs"),
-    join(GIT_DIR, "info"),
-    HOME,
-    TMPDIR,
-  ])
-    mkdirSync(folder, { recursive: true });
+  const ofGit = ["objects", "refs", "info"].map((name) => join(GIT_DIR, name));
+  for (const folder of [WORKSPACE, ...ofGit, HOME, TMPDIR]) mkdirSync(folder, { recursive: true });
   writeFileSync(join(GIT_DIR, "HEAD"), "ref: refs/heads/main\n");
   writeFileSync(join(GIT_DIR, "info/attributes"), "* -text -ident -filter -working-tree-encoding\n");
 }
@@ -227,11 +222,34 @@ async function changesSince(
   return { changes, before: changed.map(({ before }) => before), contents };
 }
 
-function killGroup({ pid }: ChildProcess): void {
+/** Kills a process, or the group `-pid`. */
+function kill(pid: number): void {
   try {
-    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+    process.kill(pid, "SIGKILL");
   } catch {
-    // All its processes have ended.
+    // It has ended.
+  }
+}
+
+/**
+ * Kills the processes that a command left, also outside of its group. They would change the files of later commands. The main program of a
+ * container kills all other processes. On a shared machine, a process that has deleted the variable `mark` of the command runs on.
+ */
+function killLeft(mark: string): void {
+  const isMain = process.pid === 1;
+  if (isMain) kill(-1);
+  for (let scan = 0; !isMain && scan < MAX_SCANS; scan++) {
+    const left = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && environOf(name).includes(mark));
+    if (left.length === 0) return;
+    for (const pid of left) kill(Number(pid));
+  }
+}
+
+function environOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch {
+    return "";
   }
 }
 
@@ -248,10 +266,12 @@ async function exec(
     throw new Refusal(503, { message: error instanceof Error ? error.message : String(error) });
   });
   isGone.throwIfAborted();
+  const id = randomUUID();
   const child = spawn("bash", ["-c", command], {
-    ...{ cwd: WORKSPACE, env: COMMAND_ENV, detached: true },
+    ...{ cwd: WORKSPACE, env: { ...COMMAND_ENV, DRAMATIS_COMMAND: id }, detached: true },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  const stop = () => child.pid && kill(-child.pid);
   background?.begun();
   const outputs = background
     ? ([follow(child.stdout, background.stdout), follow(child.stderr, background.stderr)] as const)
@@ -259,15 +279,14 @@ async function exec(
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
-    killGroup(child);
+    stop();
   }, timeoutMs);
-  const stop = () => killGroup(child);
   isGone.addEventListener("abort", stop);
   const exitCode = await ended(child, "exit").finally(() => {
     clearTimeout(timer);
     isGone.removeEventListener("abort", stop);
-    // Processes that the command left would change the files of later commands.
-    killGroup(child);
+    stop();
+    killLeft(`DRAMATIS_COMMAND=${id}`);
   });
   const grace = setTimeout(() => {
     for (const stream of [child.stdout, child.stderr]) stream.push(null);
