@@ -52,7 +52,7 @@ export const projectSecretBody = z
       .describe("The secret. No answer has it."),
     ...target,
   })
-  .meta({ example: { value: "a key of the service", hosts: ["api.example.com"], prefix: "Bearer " } });
+  .meta({ example: { value: "the-key-of-the-service", hosts: ["api.example.com"], prefix: "Bearer " } });
 
 export type ProjectSecretBody = z.infer<typeof projectSecretBody>;
 

@@ -33,7 +33,7 @@ import type { TurnRow } from "../core/turn-events.ts";
 import { checkKeeper } from "../inbound/access.ts";
 import type { ConversationQueries } from "../reads/queries.ts";
 import type { ConversationRuntime } from "../runtime.ts";
-import { CONVERSATION_KEYS } from "../store/conversation-database.ts";
+import { CONVERSATION_KEYS } from "../store/conversation-tables.ts";
 import { eventLines, journalLines, PAGE, turnLines } from "./backup-lines.ts";
 import { ConversationFiles, withLost } from "./conversation-files.ts";
 import { readAll } from "./read-all.ts";

@@ -34,7 +34,7 @@ import type { Turn } from "../core/turn.ts";
 import { checkKeeper } from "../inbound/access.ts";
 import type { Subscribers } from "../inbound/subscribers.ts";
 import type { ConversationRuntime } from "../runtime.ts";
-import { CONVERSATION_KEYS } from "../store/conversation-database.ts";
+import { CONVERSATION_KEYS } from "../store/conversation-tables.ts";
 
 interface RemovalContext
   extends Omit<ActorRemovalPorts, "wakeup" | "kind" | "keys" | "tombstone" | "bury">,

@@ -354,24 +354,6 @@ const INHERITED = "inherited";
 /** The past that a fork or an import brought. */
 type Inherited = { seq: number; at: number };
 
-/** The prefixes of a conversation's keys, except the key of its record. */
-export const CONVERSATION_KEYS = [
-  "answer:",
-  "ask:",
-  "chain:",
-  "erasing:",
-  "handles:",
-  "importing",
-  "inherited",
-  "late:",
-  "opening:",
-  "seen:",
-  "slept",
-  "subscriber:",
-  "tool:",
-  "uninvited:",
-] as const;
-
 function isTombstone(stored: StoredRecord | ActorTombstone): stored is ActorTombstone {
   return "deletedAt" in stored;
 }

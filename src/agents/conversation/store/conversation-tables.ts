@@ -4,4 +4,22 @@ import type { ActorSchema } from "../../base/storage/schema-upgrade.ts";
 /** The key of the record. */
 export const RECORD_KEY = "conversation";
 
+/** The prefixes of a conversation's keys, except the key of its record. */
+export const CONVERSATION_KEYS = [
+  "answer:",
+  "ask:",
+  "chain:",
+  "erasing:",
+  "handles:",
+  "importing",
+  "inherited",
+  "late:",
+  "opening:",
+  "seen:",
+  "slept",
+  "subscriber:",
+  "tool:",
+  "uninvited:",
+] as const;
+
 export const CONVERSATION_SCHEMA: ActorSchema = { of: "conversation", first: 1, steps: [] };
