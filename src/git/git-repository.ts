@@ -238,7 +238,7 @@ export class GitRepository {
   }
 
   /**
-   * Returns a branch's newest commit, and a pack with what a reader of the `known` commits lacks. Throws `NOT_FOUND`, `TOO_LARGE`, and `CONFLICT`
+   * Returns the newest commit of a branch, and a pack for a repository that has the `known` commits. Throws `NOT_FOUND`, `TOO_LARGE`, and `CONFLICT`
    * if the branch lacks the commit `from`.
    */
   async outgoing(branch: string, from: string | null, known: readonly string[]) {

@@ -17,7 +17,7 @@ export async function isInHistory(objects: ObjectReader, sought: string, of: str
   return false;
 }
 
-/** Returns a pack with a commit, its history and their files, without what a reader of the `known` commits has. Throws `TOO_LARGE`. */
+/** Returns a pack with a commit, its history and their files, without the objects of the `known` commits and their histories. Throws `TOO_LARGE`. */
 export async function outgoingPack(
   objects: ObjectReader,
   head: string,

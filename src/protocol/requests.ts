@@ -17,7 +17,7 @@ const MAX_CLIENT_TOOLS = 64;
 const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
 /** Results per submission. */
 const MAX_SUBMISSIONS = 64;
-/** Most requests for approval that one message answers. More than the calls of several replies. */
+/** Answers to requests for approval in one message. Several replies of a model have fewer calls. */
 export const MAX_APPROVALS = 256;
 /** Length of the reason of a stop, in UTF-16 units. */
 const MAX_REASON_LENGTH = 500;

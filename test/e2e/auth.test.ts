@@ -138,7 +138,7 @@ describe("npm start with AUTH_SECRET", () => {
         await enter("not.a.token");
         await page.getByText("The token is not valid.").waitFor();
         expect(await page.getByText(/refused this token|token is not valid/i).count()).toBe(1);
-        const first = await sign(9);
+        const first = await sign(20);
         await enter(first);
         await page.getByTestId("account").getByText("local · member").waitFor();
 
@@ -183,15 +183,23 @@ describe("npm start with AUTH_SECRET", () => {
         await page.goBack();
         await page.getByTestId("sign-in").waitFor();
         expect(await page.content()).not.toContain("Good morning");
-        await enter(await sign(5, { sub: "bob", tenant: "acme" }));
+        const bobs = await sign(300, { sub: "bob", tenant: "acme" });
+        await enter(bobs);
         await page.getByTestId("account").getByText("bob").waitFor();
         await page.goto(place);
         await page.getByText("Conversation not found").waitFor();
         expect(await page.content()).not.toContain("Good morning");
         expect(await page.evaluate("JSON.stringify(sessionStorage)")).not.toContain("draft");
 
-        // Another user signs in during the session of bob.
+        // Another user signs in during the session of bob, whose token expires.
         await page.goto(`${start.url}/`);
+        await page.getByTestId("account").getByText("bob").waitFor();
+        const expired = `Bearer ${await sign(-60, { sub: "bob", tenant: "acme" })}`;
+        await page.route("**/api/**", (route, request) => {
+          const headers = request.headers();
+          const isBob = headers["authorization"] === `Bearer ${bobs}`;
+          return route.continue({ headers: isBob ? { ...headers, authorization: expired } : headers });
+        });
         await expect
           .poll(async () => {
             // The lists load again.

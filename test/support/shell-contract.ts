@@ -236,6 +236,14 @@ export function shellContract(
       expect((await run("while true; do :; done", { timeoutMs: 1_000 })).exitCode).not.toBe(0);
     });
 
+    test.each([
+      "for (i = 0; i < 99999; i++) for (j = 0; j < 99999; j++) for (k = 0; k < 99999; k++) x++",
+      "for (i = 0; i < 99999; i++) for (j = 0; j < 99999; j++) for (k = 0; k < 99999; k++);",
+    ])("SHELL-2 SHELL-3 loops within loops end, and change nothing: %s", async (loops) => {
+      const command = `echo x > a.txt; awk 'BEGIN { ${loops} }' || true`;
+      expect(await run(command, { timeoutMs: 2_000 })).toMatchObject({ exitCode: 124, files: {} });
+    });
+
     test("SHELL-3 a cancelled command changes nothing", async () => {
       const { tree } = treeOfFiles();
       const stop = new AbortController();

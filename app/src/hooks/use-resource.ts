@@ -33,7 +33,7 @@ export function useResource<Value>(
     );
   }, [load]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another version loads again.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `reload` does not read `version`, and a new version must load again.
   useEffect(() => {
     reload();
     return () => current.current?.abort();

@@ -265,7 +265,7 @@ export class WorkspaceStore {
     if (this.commandOf(callId) !== undefined) this.stores.keyValue.delete(COMMAND_KEY);
   }
 
-  /** Returns the command whose key begins with the id of a call. */
+  /** Returns the newest command if a call started it. The key of the command is the id of its call, or the id with a suffix that is no digit. */
   commandOf(callId: string): BackgroundCommand | undefined {
     const { command } = this;
     const isOf = command?.id.startsWith(callId) && !/^\d/.test(command.id.slice(callId.length));

@@ -33,7 +33,7 @@ const [MAX_OUTPUT_BYTES, MAX_TAIL_BYTES] = [300_000, 65_536];
 const MAX_CHANGES = 20_000;
 /** Time that the output of a command stays open after its end, in milliseconds: a process that it left may hold the output. */
 const OUTPUT_GRACE_MS = 500;
-/** Scans for processes that a command left: they may start others meanwhile. */
+/** Scans for processes that a command left. A process can start others during a scan. */
 const MAX_SCANS = 5;
 /** Time of one call of Git, in milliseconds. */
 const GIT_MS = 60_000;

@@ -171,7 +171,7 @@ export class PrincipalRequests {
   }
 }
 
-/** Ignores the refusal of an answer whose request may be over. */
+/** Runs `act`. If `mayBeOver` is true, ignores the conflict of a request that is over. */
 async function unlessOver(mayBeOver: true | undefined, act: () => unknown): Promise<void> {
   try {
     await act();

@@ -3,6 +3,7 @@
  *
  * SHELL-1  A command sees the repository in `/workspace`, and `/tmp` in memory. The files of skills are in `/skills` (SKILL-5). It cannot reach other files, the network, or variables of the Worker.
  * SHELL-2  A command ends on its time limit, with the exit code 124, and on cancellation. Each stream is cut at `MAX_OUTPUT`.
+ *          The embedded shell also ends a command after `MAX_STEPS`, because the clock of a Worker stops while code computes.
  * SHELL-4  A command sees no sensitive files of the tree. A command that opens one by its name, or by a link, is denied and changes nothing.
  * BACKGROUND-1  A command in the background begins with a copy of the tree. The tree stays as it is until the changes are applied.
  * BACKGROUND-2  A command in the background runs at most once. `lost` is the state of a command whose machine or actor has stopped.
@@ -77,6 +78,8 @@ const MAX_OUTPUT_BYTES = 600_000;
 const MAX_LINKS = 40;
 /** Maximum size of the output of a command, and of its memory, in bytes. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
+/** Steps of a command in `awk`, `sed`, `jq` and Bash. About a second of computing. */
+const MAX_STEPS = 1_000_000;
 
 /** The shell that every Worker has. Its code is loaded with the first command. */
 export const embeddedShell: Shell = {
@@ -163,6 +166,7 @@ export const embeddedShell: Shell = {
     await files.mkdir(ROOT);
     for (const [path, content] of filesOfSkills(skills)) files.writeFileSync(path, content);
     const unread = new Map<Uint8Array, string>();
+    let steps = 0;
     let isOver = false;
     for (const path of tree.paths()) {
       const place = `${ROOT}/${path}`;
@@ -185,6 +189,12 @@ export const embeddedShell: Shell = {
       cwd: ROOT,
       env: { HOME: "/tmp", TMPDIR: "/tmp" },
       defenseInDepth: false,
+      // The library reports each step. Its own limits count the rounds of one loop, so nested loops compute for hours.
+      coverage: {
+        hit: () => {
+          if (++steps > MAX_STEPS) throw new Error("too many steps");
+        },
+      },
       executionLimits: {
         maxExecutionTimeMs: timeoutMs,
         maxOutputSize: MAX_HELD_BYTES,
@@ -198,7 +208,8 @@ export const embeddedShell: Shell = {
     const timer = setTimeout(() => deadline.abort(), timeoutMs);
     const stop = signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal]);
     // The library ends a command at its own deadline, too, because a loop leaves no time for the timer.
-    const isStopped = () => denial !== undefined || stop.aborted || Date.now() - start >= timeoutMs;
+    const isStopped = () =>
+      denial !== undefined || steps > MAX_STEPS || stop.aborted || Date.now() - start >= timeoutMs;
     const run = async () => {
       const result = await bash.exec(command, { signal: stop });
       isOver = true;
@@ -206,11 +217,14 @@ export const embeddedShell: Shell = {
     };
     const result = await run()
       .catch((error: unknown) => {
-        throw denial ?? error;
+        if (steps <= MAX_STEPS) throw denial ?? error;
+        return { exitCode: 124, stdout: "", stderr: "", next: undefined };
       })
       .finally(() => clearTimeout(timer));
     if (signal?.aborted) throw cancelled();
     if (denial !== undefined) throw denial;
+    if (steps > MAX_STEPS)
+      return stopped(result, `The command needs more than ${MAX_STEPS} steps, and no file changed. Run less at once.`);
     if (result.next === undefined) return late(result, timeoutMs);
     tree.adopt(result.next);
     return ended(result);
@@ -230,7 +244,13 @@ export function ended({ exitCode, ...result }: RawResult): ShellResult {
 
 /** Returns the result of a command that did not end within its time. */
 export function late(result: RawResult, timeoutMs: number): ShellResult {
-  const reason = `The command did not end within ${timeoutMs} ms, and no file changed. Run less at once, or set a longer \`timeoutMs\`.`;
+  return stopped(
+    result,
+    `The command did not end within ${timeoutMs} ms, and no file changed. Run less at once, or set a longer \`timeoutMs\`.`,
+  );
+}
+
+function stopped(result: RawResult, reason: string): ShellResult {
   return { ...ended(result), exitCode: 124, stderr: reason };
 }
 
