@@ -63,6 +63,8 @@ const workers = (name: string, files: Files) => ({
   test: {
     name,
     ...files,
+    // With this cache, a runtime that starts late gets the code of all its modules in one message. A message above 32 MiB ends the runtime.
+    fsModuleCache: false,
     expect: POLL,
     sequence: { groupOrder: 1 },
     globalSetup: ["test/support/provider-setup.ts"],
