@@ -224,7 +224,10 @@ export const embeddedShell: Shell = {
     if (signal?.aborted) throw cancelled();
     if (denial !== undefined) throw denial;
     if (steps > MAX_STEPS)
-      return stopped(result, `The command needs more than ${MAX_STEPS} steps, and no file changed. Run less at once.`);
+      return stopped(
+        result,
+        `The command needs more than ${MAX_STEPS} steps, and no file changed. Run less at once.`,
+      );
     if (result.next === undefined) return late(result, timeoutMs);
     tree.adopt(result.next);
     return ended(result);
