@@ -124,7 +124,7 @@ async function ofAnthropic(payloads: readonly string[]): Promise<Essence | undef
   };
 }
 
-/** Some recordings hold the streams of several requests, or a repeated beginning. The SDK accepts neither form. */
+/** Some recordings hold the streams of several requests, or a repeated beginning. The SDK refuses both forms. */
 function firstMessage(payloads: readonly string[]): string[] {
   const end = payloads.findIndex((payload) => JSON.parse(payload).type === "message_stop") + 1;
   return payloads.slice(0, end).filter((payload, index) => payload !== payloads[index - 1]);

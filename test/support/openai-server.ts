@@ -71,7 +71,7 @@ export interface OpenAIServerOptions {
   port?: number;
   /** Reply when no reply is queued; status 500 by default. */
   script?: (request: RecordedRequest) => Reply;
-  /** Answers requests that are neither recorded nor served from the queue, such as `nothingLearned`. */
+  /** Answers requests that it does not record and does not serve from the queue, such as `nothingLearned`. */
   aside?: (body: ChatRequest) => Reply | undefined;
 }
 

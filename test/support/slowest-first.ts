@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * Slow files, in the order of their starts. Files that mostly wait stand beside files that compute. The first file builds the archive of the
+ * Slow files, in the order of their starts. A file that mostly waits runs beside a file that computes. The first file builds the archive of the
  * package for others.
  */
 const SLOW = [

@@ -62,9 +62,9 @@ beforeAll(async () => {
   careful = await createAgent("test/careful");
   chief = await createAgent({
     identity: identity("You are the chief."),
-    tools: { toolIds: [await askTool("ask_careful", careful, { timeoutMs: 1_000 })] },
+    tools: { toolIds: [await askTool("ask_careful", careful, { timeoutMs: 20_000 })] },
   });
-  tools.push(await askTool("ask_chief", chief, { timeoutMs: 1_000 }));
+  tools.push(await askTool("ask_chief", chief, { timeoutMs: 20_000 }));
   manager = await createAgent({
     identity: identity("You are the manager. Top secret: the vault is 4711."),
     tools: { toolIds: tools },

@@ -50,7 +50,7 @@ async function listsOf(principal: typeof ADMIN) {
   };
 }
 
-/** Repeats the command until it has nothing left to do. */
+/** Repeats the command until the command reports no more rows. */
 async function moveTo(database: string, principal: typeof ADMIN) {
   for (;;) {
     const { status, body } = await call("PUT", PATH, { database }, principal);
