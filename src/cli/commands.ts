@@ -1,4 +1,5 @@
 /** The table of all commands. */
+import { ACP_COMMANDS } from "./acp.ts";
 import { ACT_COMMANDS } from "./acts.ts";
 import { CALL_COMMANDS } from "./call.ts";
 import type { Command } from "./command.ts";
@@ -20,6 +21,7 @@ export const COMMANDS: readonly Command[] = [
   ...EVAL_COMMANDS,
   ...DOCTOR_COMMANDS,
   ...CALL_COMMANDS,
+  ...ACP_COMMANDS,
 ];
 
 /** Words that begin several commands, with their descriptions. */

@@ -22,8 +22,12 @@ export function clean(text: string): string {
 
 /** Returns JSON text. Control characters are escaped, so the text is safe on a terminal and has the same value (CLITEXT-2). */
 export function jsonText(value: unknown, indent?: number): string {
-  const escaped = (control: string) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return (JSON.stringify(value, null, indent) ?? "").replace(CONTROLS, escaped);
+  return escapedJson(JSON.stringify(value, null, indent) ?? "");
+}
+
+/** Escapes the control characters of JSON text, as `jsonText`. */
+export function escapedJson(text: string): string {
+  return text.replace(CONTROLS, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** Returns text as one line of at most so many characters. */

@@ -1,0 +1,328 @@
+/**
+ * A session of an editor: one conversation, its stream of frames, its prompts and its requests for approval.
+ *
+ * ACP-9   A prompt has one key. The message is sent again with this key after a lost connection, so it starts one turn.
+ * ACP-10  The session reads the conversation only while a turn is active or a prompt waits, and for `LINGER_MS` after. The next stream continues
+ *         after the last frame, so each frame becomes updates once.
+ * ACP-11  The editor is asked only about calls that the user of the token may answer. If another person answers first, the request is
+ *         cancelled.
+ * ACP-12  If the editor leaves, the turn continues. `session/cancel` stops the turn.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type {
+  AgentContext,
+  ContentBlock,
+  PromptResponse,
+  RequestPermissionRequest,
+  SessionUpdate,
+} from "@agentclientprotocol/sdk";
+import { DramatisClientError } from "../client/errors.ts";
+import { newestVersions } from "../client/newest-versions.ts";
+import { waitAfterLoss } from "../client/reconnect.ts";
+import { contentOf, inlineMedia, type Prompt, promptOf } from "../compat/acp/prompt.ts";
+import { diffsOf, kindOf, textContent } from "../compat/acp/tool-call.ts";
+import { type Ask, type PromptEnd, SessionEncoder, stopReasonOf } from "../compat/acp/updates.ts";
+import { mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
+import type { Frame } from "../protocol/frames.ts";
+import type { MediaPart } from "../shared/content.ts";
+import { defined } from "../shared/defined.ts";
+import { errorText } from "../shared/errors.ts";
+import { isPlainObject } from "../shared/json.ts";
+import type { Principal } from "../shared/principal.ts";
+import { rpcError, rpcErrorOf } from "./acp-errors.ts";
+import type { Cli } from "./command.ts";
+
+/** Time for a request while the server is away, in milliseconds. */
+const PATIENCE_MS = 30_000;
+/** Time of the stream after the last turn, in milliseconds. The title of a conversation arrives after the turn. */
+const LINGER_MS = 10_000;
+/** The longest silence in the replay of a history, in milliseconds. */
+const SILENCE_MS = 3_000;
+
+/** Entries of a journal that are frames with updates. */
+const SHOWN =
+  "turn.started,turn.waiting,turn.completed,turn.failed,message.user,message.completed,tool.requested,tool.completed,tool.failed,tool.cancelled,approval.requested,approval.resolved";
+
+const OPTIONS = [
+  { optionId: "allow", name: "Approve", kind: "allow_once" },
+  { optionId: "reject", name: "Deny", kind: "reject_once" },
+] as const;
+
+/** The services of a session. */
+export interface SessionPorts {
+  cli: Pick<Cli, "client" | "url" | "note">;
+  editor: AgentContext;
+  /** The user of the token. */
+  me: Pick<Principal, "subject" | "roles">;
+}
+
+/** A prompt that has no answer yet. */
+interface Waiting {
+  turnId: string | undefined;
+  isCancelled: boolean;
+  settle: (end: PromptEnd) => void;
+  fail: (error: unknown) => void;
+}
+
+/** A history that is not complete. */
+interface History {
+  /** The last entry of the history. */
+  until: number;
+  frames: Frame[];
+  /** Notes that a frame has arrived. */
+  heard: () => void;
+  done: () => void;
+}
+
+export class AcpSession {
+  readonly #ports: SessionPorts;
+  readonly #id: string;
+  readonly #encoder: SessionEncoder;
+  readonly #prompts = new Set<Waiting>();
+  /** The requests of the editor that have no answer, by operation. */
+  readonly #asking = new Map<string, AbortController>();
+  #seq = 0;
+  #stream: AbortController | null = null;
+  #lingers: NodeJS.Timeout | undefined;
+  #history: History | null = null;
+
+  constructor(ports: SessionPorts, id: string, agentId: string) {
+    this.#ports = ports;
+    this.#id = id;
+    this.#encoder = new SessionEncoder(agentId);
+  }
+
+  /** Reads the history, and sends it to the editor if `replays`. A turn that is active continues to send updates. */
+  async load(replays: boolean): Promise<void> {
+    const { client } = this.#ports.cli;
+    const page = { order: "desc", limit: 1, type: SHOWN } as const;
+    const { entries } = await client.conversations.journal(this.#id, page);
+    const until = entries[0]?.seq ?? 0;
+    if (until === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let silence: NodeJS.Timeout | undefined;
+    const heard = () => {
+      clearTimeout(silence);
+      silence = setTimeout(resolve, SILENCE_MS);
+    };
+    const history: History = { until, frames: [], heard, done: resolve };
+    this.#history = history;
+    this.#follow();
+    await promise;
+    clearTimeout(silence);
+    this.#history = null;
+    for (const frame of newestTurns(history.frames)) {
+      const updates = this.#encoder.push(frame);
+      if (replays) for (const update of updates) await this.#update(update);
+    }
+    this.#settle();
+  }
+
+  /** Sends a prompt and waits for the end of its turn. Throws a `RequestError`, also if the turn fails. */
+  async prompt(blocks: readonly ContentBlock[]): Promise<PromptResponse> {
+    const { promise, resolve: settle, reject: fail } = Promise.withResolvers<PromptEnd>();
+    const waiting: Waiting = { turnId: undefined, isCancelled: false, settle, fail };
+    this.#prompts.add(waiting);
+    try {
+      const turnId = await this.#send(promptOf(blocks));
+      waiting.turnId = turnId;
+      this.#follow();
+      if (waiting.isCancelled) await this.#stop(turnId);
+      this.#settle();
+      return await this.#response(turnId, await promise);
+    } catch (error) {
+      throw rpcErrorOf(error, this.#ports.cli.url);
+    } finally {
+      this.#prompts.delete(waiting);
+      this.#settle();
+    }
+  }
+
+  /** Stops the turns of the waiting prompts, or all active turns if no prompt waits. */
+  async cancel(): Promise<void> {
+    const prompts = [...this.#prompts];
+    for (const prompt of prompts) prompt.isCancelled = true;
+    const started = prompts.flatMap(({ turnId }) => (turnId === undefined ? [] : [turnId]));
+    const turns = prompts.length === 0 ? [...this.#encoder.active] : started;
+    await Promise.all(
+      turns.map((turnId) =>
+        this.#stop(turnId).catch((error: unknown) => {
+          for (const prompt of this.#prompts) if (prompt.turnId === turnId) prompt.fail(error);
+        }),
+      ),
+    );
+  }
+
+  /** Stops the work and the stream of the session. */
+  async close(): Promise<void> {
+    await this.cancel();
+    clearTimeout(this.#lingers);
+    this.#stream?.abort();
+  }
+
+  /** Sends the message of a prompt (ACP-9). Returns its turn. */
+  async #send(prompt: Prompt): Promise<string> {
+    const content = contentOf(prompt, inlineMedia(prompt) ?? (await this.#upload(prompt)));
+    const idempotencyKey = crypto.randomUUID();
+    this.#encoder.sent(idempotencyKey);
+    const { untrusted } = prompt;
+    const input = { content, idempotencyKey, ...defined({ untrusted }) };
+    return (await this.#again(() => this.#ports.cli.client.turns.start(this.#id, input))).turnId;
+  }
+
+  async #upload({ media }: Prompt): Promise<MediaPart[]> {
+    const { attachments } = this.#ports.cli.client;
+    const parts: MediaPart[] = [];
+    for (const { type, data, mediaType, name } of media) {
+      const file = new Blob([Buffer.from(data, "base64")], { type: mediaType });
+      const { url } = await this.#again(() => attachments.upload(this.#id, file, defined({ name })));
+      parts.push({ type, url, mediaType, ...defined({ name }) });
+    }
+    return parts;
+  }
+
+  async #stop(turnId: string): Promise<void> {
+    try {
+      await this.#again(() => this.#ports.cli.client.turns.cancel(this.#id, turnId));
+    } catch (error) {
+      // The turn has already ended.
+      if (!(error instanceof DramatisClientError) || error.code !== "CONFLICT") throw error;
+    }
+  }
+
+  async #response(turnId: string, end: PromptEnd): Promise<PromptResponse> {
+    switch (end.type) {
+      case "cancelled":
+        return { stopReason: "cancelled" };
+      case "waits":
+        return { stopReason: "end_turn" };
+      case "failed": {
+        const { code, message } = end.error;
+        throw rpcError(code, `${code}: ${message} See: dramatis inspect ${this.#id} ${turnId}`);
+      }
+      case "finished": {
+        const { moves } = await this.#again(() => this.#ports.cli.client.turns.get(this.#id, turnId));
+        const raw = moves.findLast((move) => move.raw !== undefined)?.raw;
+        return { stopReason: stopReasonOf(isPlainObject(raw) ? raw.finishReason : undefined) };
+      }
+    }
+  }
+
+  /** Repeats a request while the server is away, for at most `PATIENCE_MS`. */
+  async #again<Value>(request: () => Promise<Value>): Promise<Value> {
+    const begin = Date.now();
+    for (;;) {
+      try {
+        return await request();
+      } catch (error) {
+        const lostFor = Date.now() - begin;
+        const isPassing = error instanceof DramatisClientError && error.retriable && lostFor < PATIENCE_MS;
+        if (!isPassing) throw error;
+        await sleep(Math.max(error.retryAfter ?? 0, waitAfterLoss(lostFor, Math.random())));
+      }
+    }
+  }
+
+  /** Opens the stream of frames, unless it is open (ACP-10). */
+  #follow(): void {
+    if (this.#stream !== null) return;
+    const stream = new AbortController();
+    this.#stream = stream;
+    const { signal } = stream;
+    const read = async () => {
+      const frames = this.#ports.cli.client.conversations.follow(this.#id, { from: this.#seq, signal });
+      for await (const frame of frames) {
+        await this.#take(frame);
+        if (signal.aborted) return;
+      }
+    };
+    read()
+      .catch((error: unknown) => {
+        if (!signal.aborted) this.#lost(error);
+      })
+      .finally(() => {
+        this.#stream = null;
+        // A prompt that began while the stream ended.
+        if (this.#prompts.size > 0 && signal.aborted) this.#follow();
+      });
+  }
+
+  async #take(frame: Frame): Promise<void> {
+    if (frame.seq !== undefined) this.#seq = frame.seq;
+    const history = this.#history;
+    if (history !== null) {
+      history.frames.push(frame);
+      history.heard();
+      if (frame.seq !== undefined && frame.seq >= history.until) history.done();
+      return;
+    }
+    for (const update of this.#encoder.push(frame)) await this.#update(update);
+    this.#settle();
+  }
+
+  /** Ends prompts, asks about calls, and closes the stream, as the state of the conversation requires. */
+  #settle(): void {
+    for (const { turnId, settle } of this.#prompts) {
+      const end = turnId === undefined ? undefined : this.#encoder.endOf(turnId);
+      if (end !== undefined) settle(end);
+    }
+    for (const [id, request] of this.#asking) {
+      if (this.#encoder.asks.has(id)) continue;
+      this.#asking.delete(id);
+      request.abort();
+    }
+    for (const [id, ask] of this.#encoder.asks) if (!this.#asking.has(id)) this.#ask(ask);
+    clearTimeout(this.#lingers);
+    if (this.#prompts.size === 0 && this.#encoder.active.size === 0)
+      this.#lingers = setTimeout(() => this.#stream?.abort(), LINGER_MS);
+  }
+
+  #lost(error: unknown): void {
+    this.#ports.cli.note(`The stream of ${this.#id} ended: ${errorText(error)}`);
+    this.#history?.done();
+    for (const { fail } of this.#prompts) fail(error);
+  }
+
+  #ask(ask: Ask): void {
+    const { editor, cli, me } = this.#ports;
+    const { operationId: toolCallId, title, name, input } = ask;
+    const request = new AbortController();
+    this.#asking.set(toolCallId, request);
+    const explain = (text: string) =>
+      this.#update({ sessionUpdate: "tool_call_update", toolCallId, content: [textContent(text)] });
+    const decide = async () => {
+      if (!mayAnswer(ask, me, true))
+        return explain(`The call waits for an approval. ${whoMayAnswer(ask.rule)}`);
+      const diffs = diffsOf(name, input);
+      const shown = { toolCallId, title, kind: kindOf(name), status: "pending", rawInput: input } as const;
+      const toolCall = { ...shown, ...(diffs.length > 0 && { content: diffs }) };
+      const params: RequestPermissionRequest = { sessionId: this.#id, toolCall, options: [...OPTIONS] };
+      const { outcome } = await editor.request("session/request_permission", params, {
+        cancellationSignal: request.signal,
+        stopWaitingOnCancel: true,
+      });
+      if (outcome.outcome === "cancelled" || request.signal.aborted) return;
+      const answer = { approved: outcome.optionId === "allow" };
+      await this.#again(() => cli.client.operations.resolveApproval(this.#id, toolCallId, answer));
+    };
+    decide().catch(async (error: unknown) => {
+      if (request.signal.aborted) return;
+      const { message } = rpcErrorOf(error, cli.url);
+      cli.note(`The answer to ${toolCallId} has failed: ${message}`);
+      await explain(`The answer has failed. ${message}`).catch(() => undefined);
+    });
+  }
+
+  #update(update: SessionUpdate): Promise<void> {
+    return this.#ports.editor.notify("session/update", { sessionId: this.#id, update });
+  }
+}
+
+/** Returns the frames without the turns that later turns have replaced. */
+function newestTurns(frames: readonly Frame[]): Frame[] {
+  const versions = frames.map((frame) => {
+    const { regenerates, edits } = frame.type === "turn.started" ? frame.data : {};
+    return { frame, turnId: frame.turnId ?? "", ...defined({ regenerates, edits }) };
+  });
+  return newestVersions(versions).map(({ frame }) => frame);
+}
