@@ -822,7 +822,6 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "H9",
     name: "One log, many protocols",
     statement: "Each protocol proven by an independent client or conformance suite.",
-    missing: "ACP.",
   },
   {
     row: "I1",
@@ -863,7 +862,7 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "I12",
     name: "A2A, AG-UI and ACP",
     statement: "The compliance kit or the official client of each.",
-    missing: "ACP, the client of A2A, and parts of the A2A server: lists of tasks, REST, push notifications.",
+    missing: "The client of A2A, and parts of the A2A server: lists of tasks, REST, push notifications.",
   },
   {
     row: "I14",

@@ -47,6 +47,7 @@ export const SECTIONS: readonly Section[] = [
       doc("mcp", "MCP clients"),
       doc("agui", "AG-UI clients"),
       doc("a2a", "A2A clients"),
+      doc("acp", "Editors"),
       doc("providers", "Choose a model"),
       doc("libraries", "Libraries and versions"),
       doc("projects", "Projects and repositories"),

@@ -27,6 +27,7 @@ const CHECKED: Readonly<Record<string, string>> = {
   jsonc: "it parses",
   sh: "its commands exist",
   js: "package.test.ts and documentation.test.ts run it, because clients of other packages are no part of this program",
+  lua: "a reader copies it into Neovim, which is no part of this program",
   http: "departures.test.ts sends it",
   text: "a reader sees it, but no program reads it",
 };
