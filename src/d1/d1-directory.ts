@@ -7,7 +7,7 @@ import { namesOf } from "../protocol/approval.ts";
 import type { ConversationListOptions } from "../protocol/conversation-api.ts";
 import type { ConversationSummary, ConversationView } from "../protocol/conversation-schemas.ts";
 import type { RunSummary } from "../protocol/run-schemas.ts";
-import type { TurnRecord, TurnsRequest } from "../protocol/turn-records.ts";
+import type { ListedTasks, TasksRequest, TurnRecord, TurnsRequest } from "../protocol/turn-records.ts";
 import type { AgentUsage } from "../protocol/usage-schemas.ts";
 import type { PublishedConversation } from "../protocol/views.ts";
 import type { ApprovalsRequest, ListedApproval, WaitingApproval } from "../protocol/waiting-approvals.ts";
@@ -61,6 +61,7 @@ import type {
 import { D1Queries, type Databases } from "./queries.ts";
 import { ACTIVE_RUNS, listRuns, PUT_RUN, type RunRow, toRun } from "./run-statements.ts";
 import { LIST_AGENTS, PUT_AGENT, PUT_USAGE, SUM_USAGE } from "./statements.ts";
+import { countTasks, listTasks, type TaskRow, tasksOf } from "./task-statements.ts";
 import { listTurns, PUT_LABELS, PUT_TURNS, REMOVE_LABELS, turnRow } from "./turn-statements.ts";
 
 type AgentRow = {
@@ -98,6 +99,9 @@ type TurnRow = {
 };
 
 type UsageRow = Omit<AgentUsage, "agentId" | "cost"> & { nanoDollars: number };
+
+/** The latest time of a date, in milliseconds since the epoch. */
+const MAX_TIME = 8.64e15;
 
 /** Cheap to create. */
 export class D1Directory implements Directory {
@@ -194,6 +198,20 @@ export class D1Directory implements Directory {
     // SAFETY: only putTurns writes this column, from a value of this type.
     const items = rows.map(({ record }) => JSON.parse(record) as TurnRecord);
     return { items, ...(last?.more === 1 ? { nextCursor: cursorOf(last) } : {}) };
+  }
+
+  async tasks(
+    principal: Principal,
+    { agentId, limit, cursor, ...filter }: TasksRequest,
+  ): Promise<ListedTasks> {
+    const owner = { ...principal, agentId };
+    const after = cursor === undefined ? undefined : listRange({ cursor }).after;
+    const key = after && { at: toIso(Math.max(0, Math.min(after.createdAt, MAX_TIME))), id: after.id };
+    const [rows, [counted]] = await Promise.all([
+      this.#queries.read<TaskRow>(...listTasks(owner, filter, { after: key, limit: limit + 1 })),
+      this.#queries.read<{ total: number }>(...countTasks(owner, filter)),
+    ]);
+    return { ...tasksOf(rows, limit), total: counted?.total ?? 0 };
   }
 
   async approvals(

@@ -354,4 +354,14 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    name: "0012_tasks",
+    statements: [
+      `CREATE INDEX turns_by_update ON turns (
+        tenant, (record ->> 'userId'), (record ->> 'agentId'),
+        (COALESCE(record ->> 'completedAt', record ->> 'updatedAt', record ->> 'createdAt')), id,
+        conversation_id, conversation_at
+      ) WHERE record ->> 'userId' IS NOT NULL AND record ->> 'caller' IS NULL`,
+    ],
+  },
 ];

@@ -25,6 +25,8 @@
  * DIR-13  Pins and archived conversations belong to one person. The lists of other people do not have them. A list omits the conversations that
  *         its reader archived, until a later turn begins.
  * DIR-14  The titles of a page of messages cost one query, which reads two rows for each conversation.
+ * DIR-15  A page of tasks has only turns that messages of its reader started, in conversations that still have the reader. It looks at up to
+ *         1,000 turns, so it may be short or empty and have a cursor. Its count looks at the newest 1,000.
  * DIR-4  An older state of a run never replaces a newer state, in any order of puts.
  */
 
@@ -33,7 +35,7 @@ import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { ConversationListOptions } from "../protocol/conversation-api.ts";
 import type { ConversationSummary } from "../protocol/conversation-schemas.ts";
 import type { RunSummary } from "../protocol/run-schemas.ts";
-import type { TurnRecord, TurnsRequest } from "../protocol/turn-records.ts";
+import type { ListedTasks, TasksRequest, TurnRecord, TurnsRequest } from "../protocol/turn-records.ts";
 import type { AgentUsage } from "../protocol/usage-schemas.ts";
 import type { PublishedConversation } from "../protocol/views.ts";
 import type { ApprovalsRequest, ListedApproval, WaitingApproval } from "../protocol/waiting-approvals.ts";
@@ -118,6 +120,8 @@ export interface Directory {
   ): Promise<void>;
   /** Returns the turns of the conversations that the principal may see. Throws as `agents`. */
   turns(principal: Principal, options?: TurnsRequest): Promise<Page<TurnRecord>>;
+  /** Returns the principal's tasks with an agent, the newest change first. No role sees the tasks of others. Throws as `agents`. */
+  tasks(principal: Principal, request: TasksRequest): Promise<ListedTasks>;
   /** Returns the number of runs of a project that have not ended. Throws as `agents`. */
   activeRuns(tenant: string, projectId: string): Promise<number>;
   /** Returns the runs that the principal may see. Throws as `agents`. */

@@ -7,6 +7,7 @@ import { Hono } from "hono";
 import { systemClock } from "../ports/system.ts";
 import { usablePrincipal } from "../shared/principal.ts";
 import { issuesText } from "../shared/validation.ts";
+import { a2aErrors } from "./a2a/errors.ts";
 import type { Authorize } from "./auth/authorize.ts";
 import { legibleRefusal } from "./auth/bearer.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./auth/cors.ts";
@@ -98,6 +99,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   addRoutes(app, deferredRoutes);
   webhookRoutes(app, countSender);
   app.use("/v1/*", openAiErrors);
+  app.use("/a2a/*", a2aErrors);
   // SAFETY: as above.
   addMetadata(app, (env) => ports.issuers?.(env as Env) ?? []);
   app.use(async (context, next) => {

@@ -35,6 +35,11 @@ export const turnRecord = z
     issues: turnIssues.describe("The failures that did not stop the turn, if there are any.").exactOptional(),
     createdAt: time,
     completedAt: time.nullable(),
+    updatedAt: time
+      .describe(
+        "The time of the newest reply of the model, or of the newest answer to a request for approval. Only while the turn is active and has one.",
+      )
+      .exactOptional(),
     correlationId: z.string(),
     tools: z.array(z.string()).describe("The tools that the turn called, as `library/id`."),
     targetKinds: z.array(z.enum(TARGET_KINDS)).describe("What ran these calls."),
@@ -75,3 +80,34 @@ export interface TurnFilter {
 }
 
 export type TurnsRequest = PageOptions & TurnFilter;
+
+/** Selects tasks: the turns that messages of one person started. Absent members do not filter. */
+export interface TaskFilter {
+  conversation?: string;
+  status?: (typeof LISTED_STATUSES)[number];
+  /** Tasks that changed at this time or later, ISO 8601 in UTC with milliseconds. */
+  since?: string;
+}
+
+/** A task in a list. */
+export interface ListedTask {
+  id: string;
+  conversationId: string;
+  status: TurnRecord["status"];
+  errorCode?: string;
+  /** The time of its last change, ISO 8601. */
+  at: string;
+  /** Continues the list after this task. */
+  cursor: string;
+}
+
+export interface ListedTasks {
+  tasks: ListedTask[];
+  /** Absent on the last page. A page may have fewer tasks than its limit. */
+  nextCursor?: string;
+  /** The number of matching tasks among the newest 1,000 of the person. */
+  total: number;
+}
+
+/** Tasks of an agent. `limit` is from 1 to 100. */
+export type TasksRequest = TaskFilter & { agentId: string; limit: number; cursor?: string };

@@ -2,7 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TaskEncoder } from "../../src/compat/a2a/encoder.ts";
-import { answersOfMessage, type SentMessage } from "../../src/compat/a2a/requests.ts";
+import { A2aError, rpcError, statusError } from "../../src/compat/a2a/errors.ts";
+import { answersOfMessage, listParams, type SentMessage, taskFilter } from "../../src/compat/a2a/requests.ts";
+import { queryParams, taskCall } from "../../src/compat/a2a/rest.ts";
+import { shownTask } from "../../src/compat/a2a/tasks.ts";
 import type { StreamEvent } from "../../src/compat/a2a/wire.ts";
 import { type Question, questionKey } from "../../src/compat/mcp/questions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -169,5 +172,106 @@ describe("I12 A2A: answers", () => {
     );
     expect(() => answersOf([...parts, ...parts.slice(1)], questions)).toThrow(/Must answer another/);
     expect(() => answersOf([{ text: "approve" }, { text: "deny" }], questions.slice(1))).toThrow(/another/);
+  });
+});
+
+describe("I12 the REST binding", () => {
+  test("I12 A2A-11 any id of a task keeps its colons, and only known verbs count", () => {
+    const anyId = fc
+      .string({ minLength: 1 })
+      .filter((id) => !/:(?:cancel|subscribe)$/.test(id) && !id.includes("\n"));
+    fc.assert(
+      fc.property(anyId, (id) => {
+        const params = { id };
+        expect(taskCall(id, "GET")).toEqual({ method: "GetTask", params });
+        expect(taskCall(id, "POST")).toBeUndefined();
+        expect(taskCall(`${id}:cancel`, "POST")).toEqual({ method: "CancelTask", params });
+        expect(taskCall(`${id}:cancel`, "GET")).toBeUndefined();
+        for (const method of ["GET", "POST"])
+          expect(taskCall(`${id}:subscribe`, method)).toEqual({ method: "SubscribeToTask", params });
+      }),
+    );
+  });
+
+  test("I12 A2A-11 parameters in a query have the values that they have in JSON", () => {
+    const given = fc.record(
+      {
+        contextId: fc.string({ maxLength: 50 }),
+        pageSize: fc.integer({ min: 1, max: 100 }),
+        historyLength: fc.nat(),
+        includeArtifacts: fc.boolean(),
+        pageToken: fc.string({ maxLength: 50 }),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(given, (params) => {
+        const query = Object.fromEntries(
+          Object.entries(params).map(([name, value]) => [name, String(value)]),
+        );
+        expect(listParams.parse(queryParams(query))).toEqual(listParams.parse(params));
+      }),
+    );
+    for (const text of ["many", "1.5", "0x10", "", "9".repeat(30)])
+      expect(listParams.safeParse(queryParams({ pageSize: text })).success).toBe(false);
+    expect(listParams.safeParse(queryParams({ includeArtifacts: "TRUE" })).success).toBe(false);
+  });
+
+  test("I12 A2A-12 a filter that no task can match asks no list", () => {
+    const filter = (given: object) => taskFilter(listParams.parse(given));
+    for (const status of ["SUBMITTED", "REJECTED", "AUTH_REQUIRED"])
+      expect(filter({ status: `TASK_STATE_${status}` })).toBeNull();
+    expect(filter({ contextId: "absent" })).toBeNull();
+    expect(filter({ status: "TASK_STATE_UNSPECIFIED", contextId: "" })).toEqual({});
+    expect(filter({ statusTimestampAfter: "2026-01-01T02:00:00+02:00" })).toEqual({
+      since: "2026-01-01T00:00:00.000Z",
+    });
+  });
+});
+
+describe("I12 the forms of errors and tasks", () => {
+  test("I12 A2A-9 both forms of an error have the same details", () => {
+    const reasons = [
+      ...["TASK_NOT_FOUND", "TASK_NOT_CANCELABLE", "UNSUPPORTED_OPERATION", "VERSION_NOT_SUPPORTED"],
+      ...["INVALID_PARAMS", "METHOD_NOT_FOUND", "INTERNAL_ERROR"],
+    ] as const;
+    const issues = fc.array(fc.record({ path: fc.string().map((name) => `/${name}`), message: fc.string() }));
+    fc.assert(
+      fc.property(fc.constantFrom(...reasons), fc.string(), issues, (reason, message, found) => {
+        // SAFETY: the list above has only reasons.
+        const error = new A2aError(reason as A2aError["reason"], message, found);
+        const [rpc, status] = [rpcError(error), statusError(error)];
+        expect(rpc.data).toEqual(status.details);
+        expect([rpc.message, status.message]).toEqual([message, message]);
+        expect(rpc.code).toBeLessThan(-32_000);
+        expect(status.code).toBeGreaterThanOrEqual(400);
+        expect(status.details.length).toBe(found.length === 0 ? 1 : 2);
+      }),
+    );
+  });
+
+  test("I12 A2A-12 a task is shown with the newest messages, and without artifacts if they are not wanted", () => {
+    const history = fc.array(fc.string().map((messageId) => ({ messageId })));
+    fc.assert(
+      fc.property(
+        history,
+        fc.option(fc.nat({ max: 5 }), { nil: undefined }),
+        fc.boolean(),
+        (all, historyLength, includeArtifacts) => {
+          const task = {
+            id: "x",
+            contextId: "y",
+            status: { state: "TASK_STATE_WORKING", timestamp: NOW },
+            artifacts: [],
+            history: all,
+          };
+          // SAFETY: the members of messages do not matter here.
+          const shown = shownTask(task as never, { historyLength, includeArtifacts });
+          expect("artifacts" in shown).toBe(includeArtifacts);
+          if (historyLength === 0) expect(shown).not.toHaveProperty("history");
+          else expect(shown.history).toEqual(historyLength === undefined ? all : all.slice(-historyLength));
+        },
+      ),
+    );
   });
 });

@@ -1,112 +1,36 @@
-/** A2A 1.0 on the real Worker, held against the official client. */
+/** A2A 1.0 on the real Worker, held against the official client over both bindings. */
 import { abortAllDurableObjects } from "cloudflare:test";
-import { exports } from "cloudflare:workers";
-import { Role, type StreamResponse, type Task, TaskState } from "@a2a-js/sdk";
-import {
-  type Client,
-  ClientFactory,
-  ClientFactoryOptions,
-  DefaultAgentCardResolver,
-  JsonRpcTransportFactory,
-} from "@a2a-js/sdk/client";
+import { Role, TaskState } from "@a2a-js/sdk";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Principal } from "../../src/shared/principal.ts";
+import {
+  ADA,
+  clientOf,
+  collect,
+  createAgents,
+  EVE,
+  MEL,
+  named,
+  repliesOf,
+  request,
+  requestIdsOf,
+  sent,
+  stateOf,
+  textsOf,
+} from "./a2a-client.ts";
 import { get, post } from "./http-client.ts";
 import { Play } from "./provider.ts";
 
-const ADA: Principal = { subject: "ada", tenant: "a2a", roles: ["admin"] };
-const MEL: Principal = { subject: "mel", tenant: "a2a", roles: ["member"] };
-const EVE: Principal = { subject: "ada", tenant: "a2a-other", roles: ["admin"] };
-
-const fetchAs =
-  (principal: Principal): typeof fetch =>
-  async (input, init) => {
-    const request = new Request(input, init);
-    request.headers.set("x-test-principal", JSON.stringify(principal));
-    return exports.default.fetch(request);
-  };
-
-function clientOf(agent: string, principal = ADA): Promise<Client> {
-  const fetchImpl = fetchAs(principal);
-  const factory = new ClientFactory(
-    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-      transports: [new JsonRpcTransportFactory({ fetchImpl })],
-      cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
-    }),
-  );
-  return factory.createFromUrl(`http://dramatis.test/a2a/${agent}/`);
-}
-
-beforeAll(async () => {
-  for (const tenant of [ADA, EVE])
-    for (const persona of ["plain", "handy", "careful", "buyer"])
-      expect((await post("/api/agents", { id: persona, persona: `test/${persona}` }, tenant)).status).toBe(
-        201,
-      );
-});
-
-type Content = { text: string } | { data: unknown };
-
-function request(content: Content, ids: { contextId?: string; taskId?: string; messageId?: string } = {}) {
-  const body =
-    "text" in content
-      ? { $case: "text" as const, value: content.text }
-      : { $case: "data" as const, value: content.data };
-  const part = { content: body, metadata: undefined, filename: "", mediaType: "" };
-  const message = {
-    ...{ messageId: crypto.randomUUID(), contextId: "", taskId: "", ...ids },
-    ...{ role: Role.ROLE_USER, parts: [part], metadata: undefined, extensions: [], referenceTaskIds: [] },
-  };
-  return { tenant: "", message, configuration: undefined, metadata: undefined };
-}
-
-const named = (id: string) => ({ tenant: "", id, metadata: undefined });
-
-async function sent(client: Client, given: ReturnType<typeof request>): Promise<Task> {
-  const result = await client.sendMessage(given);
-  if (!("status" in result)) throw new Error("The answer is not a task.");
-  return result;
-}
-
-const textsOf = (parts: Task["artifacts"][number]["parts"] = []) =>
-  parts.flatMap(({ content }) => (content?.$case === "text" ? [content.value] : []));
-const repliesOf = ({ artifacts }: Task) => artifacts.map(({ parts }) => textsOf(parts).join(""));
-const stateOf = ({ status }: Task) => status?.state;
-
-const requestIdsOf = ({ status }: Task) =>
-  (status?.message?.parts ?? []).flatMap(({ content }) =>
-    content?.$case === "data" ? [String(Reflect.get(Object(content.value), "id"))] : [],
-  );
-
-/** Reads a stream as a client does: the task, with all updates. */
-async function collect(events: AsyncIterable<StreamResponse>) {
-  const kinds: string[] = [];
-  let task: Task | undefined;
-  for await (const { payload } of events) {
-    if (payload === undefined) throw new Error("An event has no payload.");
-    if (kinds.at(-1) !== payload.$case) kinds.push(payload.$case);
-    if (payload.$case === "task") task = payload.value;
-    if (task === undefined) throw new Error("The stream begins without a task.");
-    if (payload.$case === "statusUpdate") task.status = payload.value.status;
-    if (payload.$case === "artifactUpdate" && payload.value.artifact !== undefined) {
-      const { artifact, append } = payload.value;
-      const known = task.artifacts.findIndex(({ artifactId }) => artifactId === artifact.artifactId);
-      if (known < 0) task.artifacts.push(artifact);
-      else if (append) task.artifacts[known]?.parts.push(...artifact.parts);
-      else task.artifacts[known] = artifact;
-    }
-  }
-  if (task === undefined) throw new Error("The stream is empty.");
-  return { kinds, task };
-}
+beforeAll(() => createAgents([ADA, EVE], ["plain", "handy", "careful", "buyer"]));
 
 const half = () => new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
 
-describe("I12 the official A2A client: tasks", () => {
+describe.each(["JSON-RPC", "REST"] as const)("I12 the official A2A client over %s: tasks", (binding) => {
   test("I12 A2A-1 A2A-3 the card names the address, and a message has the task of a turn", async () => {
-    const client = await clientOf("handy");
+    const client = await clientOf("handy", ADA, binding);
     expect(await client.getAgentCard()).toMatchObject({
-      supportedInterfaces: [{ url: "http://dramatis.test/a2a/handy", protocolVersion: "1.0" }],
+      supportedInterfaces: ["JSONRPC", "HTTP+JSON"].map((protocolBinding) => ({
+        ...{ url: "http://dramatis.test/a2a/handy", protocolBinding, protocolVersion: "1.0" },
+      })),
       capabilities: { streaming: true },
     });
     const play = new Play({
@@ -130,7 +54,7 @@ describe("I12 the official A2A client: tasks", () => {
   });
 
   test("I12 A2A-6 the same message again has the same task", async () => {
-    const client = await clientOf("plain");
+    const client = await clientOf("plain", ADA, binding);
     const play = new Play({ replies: [[{ text: "Once." }]] });
     const given = request({ text: play.content });
     const task = await sent(client, given);
@@ -141,7 +65,7 @@ describe("I12 the official A2A client: tasks", () => {
   });
 
   test("I12 A2A-4 A2A-5 a stream has the pieces of the reply, and the finished task has the same artifacts", async () => {
-    const client = await clientOf("plain");
+    const client = await clientOf("plain", ADA, binding);
     const play = new Play({ replies: [[{ text: "Good " }, { text: "day." }]] });
     const { kinds, task } = await collect(client.sendMessageStream(request({ text: play.content })));
     expect(kinds).toEqual(["task", "artifactUpdate", "statusUpdate"]);
@@ -151,7 +75,7 @@ describe("I12 the official A2A client: tasks", () => {
   });
 
   test("I12 A2A-8 a task continues without its client, is read again from its beginning, and can be stopped", async () => {
-    const client = await clientOf("plain");
+    const client = await clientOf("plain", ADA, binding);
     const play = half();
     const given = request({ text: play.content });
     const configuration = {
@@ -178,7 +102,7 @@ describe("I12 the official A2A client: tasks", () => {
   });
 
   test("I12 A2A-2 a message is answered when its task waits for a result by a handle", async () => {
-    const client = await clientOf("buyer");
+    const client = await clientOf("buyer", ADA, binding);
     const play = new Play((key) => ({
       replies: [[{ call: "pay", input: { key } }], [{ text: "Paid." }]],
     }));
@@ -193,7 +117,7 @@ describe("I12 the official A2A client: tasks", () => {
   });
 
   test("I12 A2A-1 a failed turn is a failed task with the error", async () => {
-    const client = await clientOf("plain");
+    const client = await clientOf("plain", ADA, binding);
     const play = new Play({ replies: [{ status: 401, message: "No." }] });
     const task = await sent(client, request({ text: play.content }));
     expect(stateOf(task)).toBe(TaskState.TASK_STATE_FAILED);
@@ -201,11 +125,11 @@ describe("I12 the official A2A client: tasks", () => {
   });
 });
 
-describe("I12 the official A2A client: approvals", () => {
+describe.each(["JSON-RPC", "REST"] as const)("I12 the official A2A client over %s: approvals", (binding) => {
   const paying = (key: string) => [{ text: "May I?" }, { call: "transfer", input: { key, to: "Bob" } }];
 
   async function asking(play: Play) {
-    const client = await clientOf("careful");
+    const client = await clientOf("careful", ADA, binding);
     const task = await sent(client, request({ text: play.content }));
     expect(stateOf(task)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
     return { client, task };
@@ -232,7 +156,7 @@ describe("I12 the official A2A client: approvals", () => {
 
   test("I12 A2A-4 a stream ends with the request, and the stream of the denial with the task", async () => {
     const play = new Play((key) => ({ replies: [paying(key), [{ text: "I see." }]] }));
-    const client = await clientOf("careful");
+    const client = await clientOf("careful", ADA, binding);
     const { task } = await collect(client.sendMessageStream(request({ text: play.content })));
     expect([stateOf(task), repliesOf(task)]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, ["May I?"]]);
     const denial = request({ text: "deny" }, { taskId: task.id });
@@ -293,9 +217,9 @@ describe("I12 the official A2A client: approvals", () => {
     const play = new Play((key) => ({ replies: [paying(key), [{ text: "Paid." }]] }));
     const { task } = await asking(play);
     for (const other of [
-      await clientOf("careful", MEL),
-      await clientOf("careful", EVE),
-      await clientOf("plain"),
+      await clientOf("careful", MEL, binding),
+      await clientOf("careful", EVE, binding),
+      await clientOf("plain", ADA, binding),
     ]) {
       await expect(other.getTask(named(task.id))).rejects.toThrow(/not found/);
       await expect(other.cancelTask(named(task.id))).rejects.toThrow(/not found/);
@@ -309,7 +233,7 @@ describe("I12 the official A2A client: approvals", () => {
     expect(await play.runs()).toHaveLength(0);
     const { body } = await get(`/api/conversations/${task.contextId}/turns`, ADA);
     expect(body.turns).toHaveLength(1);
-    await expect(clientOf("absent")).rejects.toThrow(/404/);
+    await expect(clientOf("absent", ADA, binding)).rejects.toThrow(/404/);
   });
 
   test("I12 A2A-6 a method of another version is refused with the methods of this version", async () => {

@@ -18,6 +18,7 @@ import {
   persona,
   post,
   problemSchema,
+  reasonIn,
   send,
 } from "./http-client.ts";
 
@@ -70,8 +71,9 @@ function isDocumented(schema: z.ZodType, bytes: Uint8Array): boolean {
 }
 
 /** The code of an error, in either shape. */
-function codeIn(body: unknown, format: "openai" | undefined): string {
+function codeIn(body: unknown, format: "openai" | "a2a" | undefined): string {
   if (format === undefined) return problemSchema.parse(body).code;
+  if (format === "a2a") return reasonIn(body);
   const { code } = openAiErrorDocument.parse(body).error;
   return code === "model_not_found" ? "NOT_FOUND" : code.toUpperCase();
 }
@@ -102,6 +104,7 @@ describe.each(
       )
       .replace(":handle", handleFor(conversation))
       .replace(":operationId", "op_01JD0000000000000000000000")
+      .replace(":message", "message%3Asend")
       .replace(":memoryId", "mem_01JD0000000000000000000001")
       .replace(":turnId", "turn_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");

@@ -149,3 +149,17 @@ export function expectProblem(
   expect(headers.get("content-type")).toBe("application/problem+json");
   if (path !== undefined) expect(body.errors.map((issue) => issue.path)).toContain(path);
 }
+
+const a2aError = z.looseObject({
+  error: z.looseObject({
+    details: z.array(z.looseObject({ reason: z.string().optional() })).optional(),
+    data: z.array(z.looseObject({ reason: z.string().optional() })).optional(),
+  }),
+});
+
+/** Returns the code of Dramatis in an error of A2A. */
+export function reasonIn(body: unknown): string {
+  const { details, data } = a2aError.parse(body).error;
+  const [first] = details ?? data ?? [];
+  return first?.reason === "TASK_NOT_FOUND" ? "NOT_FOUND" : (first?.reason ?? "");
+}

@@ -330,6 +330,26 @@ describe("API-1 answers fit the document", () => {
       await ask("callA2a", `/a2a/${agent}`, body({ ...rpc, method, params }));
     await ask("callA2a", "/a2a/absent", body({ ...rpc, method: "SendMessage", params }));
     await ask("callA2a", `/a2a/${agent}`, body({ ...rpc, params }));
+    const rest = `/a2a/${agent}`;
+    const sent = await ask("sendA2aMessage", `${rest}/message:send`, body(params));
+    const id = String(Reflect.get(Object(Reflect.get(Object(sent), "task")), "id"));
+    await ask("sendA2aMessage", `${rest}/message:stream`, body(params));
+    await ask("sendA2aMessage", `${rest}/message:send`, body({ message: {} }));
+    await ask("sendA2aMessage", "/a2a/absent/message:send", body(params));
+    await ask("listA2aTasks", `${rest}/tasks?pageSize=5&includeArtifacts=true`);
+    await ask("listA2aTasks", `${rest}/tasks?pageSize=500`);
+    await ask("getA2aTask", `${rest}/tasks/${id}`);
+    await ask("getA2aTask", `${rest}/tasks/absent`);
+    await ask("changeA2aTask", `${rest}/tasks/${id}:cancel`);
+    const gated = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }]] });
+    const message = { messageId: "n", role: "ROLE_USER", parts: [{ text: gated.content }] };
+    const configuration = { returnImmediately: true };
+    const began = await ask("sendA2aMessage", `${rest}/message:send`, body({ message, configuration }));
+    const active = String(Reflect.get(Object(Reflect.get(Object(began), "task")), "id"));
+    await ask("changeA2aTask", `${rest}/tasks/${active}:cancel`);
+    await ask("changeA2aTask", `${rest}/tasks/absent:subscribe`);
+    await ask("getA2aExtendedCard", `${rest}/extendedAgentCard`);
+    await ask("getA2aExtendedCard", "/a2a/absent/extendedAgentCard");
   });
 
   test("of stops, by HTTP and by the OpenAI protocol", async () => {

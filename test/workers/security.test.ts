@@ -11,7 +11,7 @@ import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { OPERATIONS } from "../../src/http/operations.ts";
 import { claimText } from "../../src/protocol/operation-handle.ts";
 import { seededRepository } from "../support/seeded-repository.ts";
-import { type Answer, answer, expectProblem, persona, SECURITY_HEADERS } from "./http-client.ts";
+import { type Answer, answer, expectProblem, persona, reasonIn, SECURITY_HEADERS } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";
 import { SseReader } from "./world.ts";
@@ -241,6 +241,11 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   runAgent: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   getAgentCard: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   callA2a: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
+  sendA2aMessage: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
+  listA2aTasks: same(MAY),
+  getA2aTask: READ,
+  changeA2aTask: READ,
+  getA2aExtendedCard: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   connect: same(NO_SOCKET),
   connectSdk: same(NO_SOCKET),
   listDeadLetters: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
@@ -320,6 +325,9 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   callA2a: () => ({
     ...{ jsonrpc: "2.0", id: 1, method: "SendMessage" },
     params: { message: { messageId: "mine", role: "ROLE_USER", parts: [{ text: "Let me in." }] } },
+  }),
+  sendA2aMessage: () => ({
+    message: { messageId: "rest", role: "ROLE_USER", parts: [{ text: "Let me in." }] },
   }),
   resolveApproval: () => ({ approved: true }),
   submitToolResult: () => ({ result: "Let me in." }),
@@ -507,7 +515,7 @@ async function state(): Promise<string> {
   return JSON.stringify([answers, sockets]);
 }
 
-function pathOf(path: string, ids: Ids): string {
+function pathOf(path: string, ids: Ids, method = "get"): string {
   const { agent, conversation, turn, operation, letter, attachment, library, project, trigger, run } = ids;
   // A conversation with work in progress has no export.
   if (path.startsWith("/api/conversations/:id/export")) return path.replace(":id", ids.idle);
@@ -543,6 +551,11 @@ function pathOf(path: string, ids: Ids): string {
     .replace(":eventId", ids.message)
     .replace(":type/:participantId", "user/ada")
     .replace(":name", "diagnostics")
+    .replace(":message", "message%3Asend")
+    .replace(
+      ":task",
+      `${encodeURIComponent(`${conversation}:${turn}`)}${method === "post" ? "%3Acancel" : ""}`,
+    )
     .replace(":seq", "1")
     .replace(":id", id);
   expect(filled, "the path has parameters that this test does not know").not.toContain(":");
@@ -556,15 +569,16 @@ function request(operation: (typeof OPERATIONS)[number], token: string | null, o
     method: method.toUpperCase(),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   };
-  const target = `${pathOf(path, of)}${QUERIES[id]?.() ?? ""}`;
+  const target = `${pathOf(path, of, method)}${QUERIES[id]?.() ?? ""}`;
   return token === null ? server.fetch(target, init) : server.as(token, target, init);
 }
 
 /** An answer as a problem, independent of the operation's error format. */
 async function refusalOf({ errorFormat }: (typeof OPERATIONS)[number], response: Response): Promise<Answer> {
-  if (errorFormat !== "openai") return answer(response);
-  const { error } = await response.json<{ error: { code: string; message: string } }>();
+  if (errorFormat === undefined) return answer(response);
+  const read = await response.json<{ error: { code: string; message: string } }>();
   const { status } = response;
+  const error = { ...read.error, ...(errorFormat === "a2a" && { code: reasonIn(read) }) };
   const body = {
     type: "about:blank",
     title: "-",

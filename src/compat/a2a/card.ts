@@ -1,11 +1,15 @@
-/** The card of an agent: how clients of A2A describe and reach it. Pure. */
+/**
+ * The card of an agent: how clients of A2A describe and reach it. Pure.
+ *
+ * A2A-13  A card needs authentication like every other route. So the extended card is the card.
+ */
 import type { AgentSummary } from "../../protocol/agent-api.ts";
 import { A2A_VERSION } from "./wire.ts";
 
 const TEXT = "text/plain";
 const JSON_TYPE = "application/json";
 
-/** Returns the card of an agent. `url` is its address for JSON-RPC. */
+/** Returns the card of an agent. `url` is its address for JSON-RPC, and the beginning of its addresses for REST. */
 export function agentCard(
   {
     id,
@@ -20,8 +24,10 @@ export function agentCard(
     name,
     description: text,
     version,
-    supportedInterfaces: [{ url, protocolBinding: "JSONRPC", protocolVersion: A2A_VERSION }],
-    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
+    supportedInterfaces: ["JSONRPC", "HTTP+JSON"].map((protocolBinding) => ({
+      ...{ url, protocolBinding, protocolVersion: A2A_VERSION },
+    })),
+    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
     securityRequirements: [{ schemes: { bearer: { list: [] } } }],
     defaultInputModes: [TEXT, JSON_TYPE, "image/*", "application/pdf"],

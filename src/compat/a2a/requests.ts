@@ -8,9 +8,12 @@
 import { z } from "zod";
 import { approvalFields, identifier, type StartTurn } from "../../protocol/requests.ts";
 import { anyValue } from "../../protocol/scalars.ts";
+import type { TaskFilter } from "../../protocol/turn-records.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
+import { isConversationId } from "../../shared/identifiers.ts";
 import { UNICODE_RULE } from "../../shared/json.ts";
+import { DEFAULT_PAGE_SIZE } from "../../shared/page.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { userContent } from "../content.ts";
 import { type QuestionPlace, questionKey } from "../mcp/questions.ts";
@@ -18,7 +21,9 @@ import { type QuestionPlace, questionKey } from "../mcp/questions.ts";
 const MAX_PARTS = 64;
 /** Characters of an id. */
 const MAX_ID = 255;
-const PARTS = "/params/message/parts";
+const PARTS = "/message/parts";
+
+const EXAMPLE = { messageId: "a key of yours", role: "ROLE_USER", parts: [{ text: "What is 12*(3+4)?" }] };
 
 export const rpcSchema = z
   .object({
@@ -27,7 +32,7 @@ export const rpcSchema = z
       .union([z.string().max(MAX_ID), z.int()])
       .nullish()
       .describe("The answer has it, too."),
-    method: z.string().describe("`SendMessage`, `GetTask` or another method of A2A 1.0."),
+    method: z.string().describe("`SendMessage`, `GetTask`, `ListTasks` or another method of A2A 1.0."),
     params: z.record(z.string(), z.unknown()).optional(),
   })
   .meta({
@@ -35,9 +40,7 @@ export const rpcSchema = z
       jsonrpc: "2.0",
       id: 1,
       method: "SendMessage",
-      params: {
-        message: { messageId: "a key of yours", role: "ROLE_USER", parts: [{ text: "What is 12*(3+4)?" }] },
-      },
+      params: { message: EXAMPLE },
     },
   });
 
@@ -66,14 +69,58 @@ const message = z.object({
 });
 export type SentMessage = z.output<typeof message>;
 
-export const sendParams = z.object({
-  message,
-  configuration: z
-    .object({ returnImmediately: z.boolean().optional(), historyLength: z.int().min(0).optional() })
-    .optional(),
-});
+export const sendParams = z
+  .object({
+    message,
+    configuration: z
+      .object({ returnImmediately: z.boolean().optional(), historyLength: z.int().min(0).optional() })
+      .optional(),
+  })
+  .meta({ example: { message: EXAMPLE } });
 
 export const taskParams = z.object({ id: z.string().max(MAX_ID), historyLength: z.int().min(0).optional() });
+
+const STATES = [
+  ...["UNSPECIFIED", "SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED"],
+  ...["INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED"],
+].map((name) => `TASK_STATE_${name}`);
+
+/** Tasks on a page of a list. */
+const MAX_TASKS = 100;
+
+export const listParams = z.object({
+  contextId: z.string().max(MAX_ID).optional(),
+  status: z.enum(STATES).optional(),
+  pageSize: z.int().min(1).max(MAX_TASKS).default(DEFAULT_PAGE_SIZE),
+  pageToken: z.string().max(512).optional(),
+  historyLength: z.int().min(0).default(0),
+  statusTimestampAfter: z.union([z.literal(""), z.iso.datetime({ offset: true })]).optional(),
+  includeArtifacts: z.boolean().default(false),
+});
+export type ListParams = z.output<typeof listParams>;
+
+/** Returns the filter of a list; `null` if no task can match. */
+export function taskFilter({
+  contextId = "",
+  status,
+  statusTimestampAfter: after = "",
+}: ListParams): TaskFilter | null {
+  if (contextId !== "" && !isConversationId(contextId)) return null;
+  const own = status === undefined ? "UNSPECIFIED" : status.slice("TASK_STATE_".length);
+  const listed = own === "UNSPECIFIED" ? undefined : LISTED[own];
+  if (own !== "UNSPECIFIED" && listed === undefined) return null;
+  return defined({
+    conversation: contextId === "" ? undefined : contextId,
+    status: listed,
+    since: after === "" ? undefined : new Date(after).toISOString(),
+  });
+}
+
+/** The turns with tasks of a state. */
+const LISTED: Readonly<Record<string, TaskFilter["status"]>> = {
+  ...{ WORKING: "active", INPUT_REQUIRED: "active" },
+  ...{ COMPLETED: "completed", FAILED: "failed", CANCELED: "stopped" },
+};
 
 const approval = z.strictObject({ ...approvalFields, id: z.string().optional() });
 

@@ -3,10 +3,12 @@
  *
  * A2A-1  The id of a task names its conversation and its turn, so any isolate finds the task. The context of a task is its conversation.
  * A2A-2  A task needs input if its turn has requests for approval that its reader may answer. Its status has the requests.
+ * A2A-10  The time of a status is the time of its last change: the end of the turn, the newest reply, or the newest answer to a request.
  * A2A-3  Each reply with text is an artifact. The artifacts of a stream are the artifacts of the finished task.
  */
 import type { TurnView } from "../../protocol/conversation-schemas.ts";
 import type { WireError } from "../../protocol/move-schemas.ts";
+import type { ListedTask } from "../../protocol/turn-records.ts";
 import type { Content } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonObject } from "../../shared/json.ts";
@@ -27,12 +29,7 @@ export function taskIds(place: TurnPlace): { taskId: string; contextId: string }
 }
 
 /** Returns the task of a turn. `questions` are the requests that the reader may answer. */
-export function taskOf(
-  place: TurnPlace,
-  turn: TurnView,
-  questions: readonly Question[],
-  now: string,
-): A2aTask {
+export function taskOf(place: TurnPlace, turn: TurnView, questions: readonly Question[]): A2aTask {
   const { taskId: id, contextId } = taskIds(place);
   const history = [
     {
@@ -46,7 +43,7 @@ export function taskOf(
   return {
     id,
     contextId,
-    status: statusOf(place, turn, questions, now),
+    status: statusOf(place, turn, questions),
     artifacts: artifactsOf(turn),
     history,
   };
@@ -57,16 +54,54 @@ export function taskAtStart(task: A2aTask, time: string): A2aTask {
   return { ...task, status: { state: "TASK_STATE_WORKING", timestamp: time }, artifacts: [] };
 }
 
-function statusOf(
-  place: TurnPlace,
-  { status, error, completedAt }: TurnView,
-  questions: readonly Question[],
-  now: string,
-): TaskStatus {
-  if (status === "completed") return { state: "TASK_STATE_COMPLETED", timestamp: completedAt ?? now };
-  if (status === "failed") return failedStatus(place, error, completedAt ?? now);
-  if (questions.length === 0) return { state: "TASK_STATE_WORKING", timestamp: now };
-  return askingStatus(place, questions, now);
+/** Returns a task with the newest messages of its history, and with its artifacts if they are wanted. */
+export function shownTask(
+  { artifacts = [], history = [], ...task }: A2aTask,
+  {
+    historyLength,
+    includeArtifacts = true,
+  }: { historyLength?: number | undefined; includeArtifacts?: boolean },
+): A2aTask {
+  const shown =
+    historyLength === undefined ? history : history.slice(Math.max(0, history.length - historyLength));
+  return {
+    ...task,
+    ...(includeArtifacts && { artifacts }),
+    ...(historyLength !== 0 && { history: shown }),
+  };
+}
+
+/** Returns the task of a turn that is over, as a list has it. The message of a failed task is the code of its error. */
+export function listedTask({
+  id: turnId,
+  conversationId,
+  status,
+  errorCode = "INTERNAL_ERROR",
+  at,
+}: ListedTask): A2aTask {
+  const place = { conversationId, turnId };
+  const { taskId: id, contextId } = taskIds(place);
+  const done = { state: "TASK_STATE_COMPLETED", timestamp: at } as const;
+  return {
+    id,
+    contextId,
+    status: status === "completed" ? done : endedStatus(place, errorCode, errorCode, at),
+  };
+}
+
+function statusOf(place: TurnPlace, turn: TurnView, questions: readonly Question[]): TaskStatus {
+  const { status, error, completedAt } = turn;
+  const timestamp = completedAt ?? updateOf(turn);
+  if (status === "completed") return { state: "TASK_STATE_COMPLETED", timestamp };
+  if (status === "failed") return failedStatus(place, error, timestamp);
+  if (questions.length === 0) return { state: "TASK_STATE_WORKING", timestamp };
+  return askingStatus(place, questions, timestamp);
+}
+
+/** Returns the time of the last change of an active turn (A2A-10). */
+function updateOf({ createdAt, moves }: Pick<TurnView, "createdAt" | "moves">): string {
+  const times = moves.flatMap((move) => [move.createdAt, move.toolCall?.approval?.at ?? createdAt]);
+  return [createdAt, ...times].toSorted().at(-1) ?? createdAt;
 }
 
 /** Returns the status of a turn that has failed or was stopped. */
@@ -76,9 +111,12 @@ export function failedStatus(
   timestamp: string,
 ): TaskStatus {
   const { code, message } = error ?? { code: "INTERNAL_ERROR", message: "The turn failed." };
+  return endedStatus(place, code, `${code}: ${message}`, timestamp);
+}
+
+function endedStatus(place: TurnPlace, code: string, text: string, timestamp: string): TaskStatus {
   const state = code === "CANCELLED" ? "TASK_STATE_CANCELED" : "TASK_STATE_FAILED";
-  const parts = [{ text: `${code}: ${message}` }];
-  return { state, message: agentMessage(place, "end", parts), timestamp };
+  return { state, message: agentMessage(place, "end", [{ text }]), timestamp };
 }
 
 /** Returns the status of a task that needs answers (A2A-2). */

@@ -1,5 +1,5 @@
 /** The JSON of A2A 1.0, as far as the server uses it. Pure. */
-import type { JsonObject, JsonValue } from "../../shared/json.ts";
+import type { JsonValue } from "../../shared/json.ts";
 
 export const A2A_VERSION = "1.0";
 
@@ -16,8 +16,11 @@ export interface A2aMessage {
   parts: A2aPart[];
 }
 
+/** The states of A2A that tasks of the server have. */
+export type TaskState = `TASK_STATE_${"WORKING" | "INPUT_REQUIRED" | "COMPLETED" | "FAILED" | "CANCELED"}`;
+
 export interface TaskStatus {
-  state: `TASK_STATE_${"WORKING" | "INPUT_REQUIRED" | "COMPLETED" | "FAILED" | "CANCELED"}`;
+  state: TaskState;
   message?: A2aMessage;
   timestamp: string;
 }
@@ -32,8 +35,8 @@ export interface A2aTask {
   id: string;
   contextId: string;
   status: TaskStatus;
-  artifacts: A2aArtifact[];
-  history: A2aMessage[];
+  artifacts?: A2aArtifact[];
+  history?: A2aMessage[];
 }
 
 interface TaskIds {
@@ -47,21 +50,11 @@ export type StreamEvent =
   | { statusUpdate: TaskIds & { status: TaskStatus } }
   | { artifactUpdate: TaskIds & { artifact: A2aArtifact; append: boolean; lastChunk: boolean } };
 
-/** The error codes of JSON-RPC and of A2A that the server sends. */
-export const RPC_ERRORS = {
-  METHOD_NOT_FOUND: -32601,
-  INVALID_PARAMS: -32602,
-  INTERNAL_ERROR: -32603,
-  TASK_NOT_FOUND: -32001,
-  TASK_NOT_CANCELABLE: -32002,
-  PUSH_NOTIFICATION_NOT_SUPPORTED: -32003,
-  UNSUPPORTED_OPERATION: -32004,
-  VERSION_NOT_SUPPORTED: -32009,
-} as const;
-
-/** An error of JSON-RPC. `data` has its `google.rpc.ErrorInfo`. */
-export interface RpcError {
-  code: (typeof RPC_ERRORS)[keyof typeof RPC_ERRORS];
-  message: string;
-  data: JsonObject[];
+/** A page of tasks. */
+export interface TaskPage {
+  tasks: A2aTask[];
+  /** Empty on the last page. */
+  nextPageToken: string;
+  pageSize: number;
+  totalSize: number;
 }

@@ -1,131 +1,97 @@
 /**
- * The methods of A2A.
+ * The methods of A2A, for both bindings.
  *
- * A2A-7  A task of another agent, or of a conversation that the principal may not read, is not found.
- * A2A-8  Leaving a stream stops no turn: `CancelTask` stops it, and `SubscribeToTask` reads it again from its beginning.
+ * A2A-8  Leaving a stream, or a request that waits, stops no turn: `CancelTask` stops it, and `SubscribeToTask` reads it again from its
+ *        beginning. When the client of a request that waits has left, the server stops reading.
  */
 import { TaskEncoder } from "../../compat/a2a/encoder.ts";
+import { A2aError } from "../../compat/a2a/errors.ts";
 import {
   answersOfMessage,
-  type RpcRequest,
+  listParams,
   type SentMessage,
   sendParams,
   taskParams,
   turnOfMessage,
 } from "../../compat/a2a/requests.ts";
-import { type TurnPlace, taskAtStart, taskOf } from "../../compat/a2a/tasks.ts";
-import {
-  A2A_VERSION,
-  type A2aTask,
-  RPC_ERRORS,
-  type RpcError,
-  type StreamEvent,
-} from "../../compat/a2a/wire.ts";
-import { type Question, questionsOfTurn } from "../../compat/mcp/questions.ts";
-import { parseTaskId } from "../../compat/mcp/tasks.ts";
-import type { TurnView } from "../../protocol/conversation-schemas.ts";
+import type { MethodCall } from "../../compat/a2a/rest.ts";
+import { shownTask, type TurnPlace, taskAtStart } from "../../compat/a2a/tasks.ts";
+import { A2A_VERSION, type A2aTask, type StreamEvent } from "../../compat/a2a/wire.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, type ErrorCode, toErrorData, unwrap } from "../../shared/errors.ts";
+import { unwrap } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { shorten } from "../../shared/text.ts";
 import { validate } from "../../shared/validation.ts";
-import type { HttpEnv } from "../base/context.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { type ReadOptions, turnFrames } from "../routes/turn-frames.ts";
 import { startTurn, threadOf } from "../threads.ts";
+import { type A2aCall, ifFound, listTasks, placeOf, taskAt } from "./tasks.ts";
 
-/** A request to an agent. */
-export interface A2aCall {
-  ports: HttpEnv["Variables"];
-  agentId: string;
-  /** The header `A2A-Version`. */
-  version: string | undefined;
-  traceparent: string | undefined;
-}
-
-type Head = { jsonrpc: "2.0"; id: string | number | null };
-type Answer = Head & ({ result: object } | { error: RpcError });
-type Payloads = (signal: AbortSignal) => AsyncGenerator<{ data: string }, void>;
-type Result = { result: object } | { events(signal: AbortSignal): AsyncGenerator<StreamEvent, void> };
+/** The result of a method, or its events. */
+export type MethodResult =
+  | { result: object }
+  | { events(signal: AbortSignal): AsyncGenerator<StreamEvent, void> };
 
 /** A turn, and the way to read its frames. */
 interface Sent extends ReadOptions {
   place: TurnPlace;
 }
 
-type RpcCode = keyof typeof RPC_ERRORS;
+type Method = (call: A2aCall, params: unknown) => Promise<MethodResult>;
 
-/** An error of the protocol. */
-class MethodError extends Error {
-  constructor(
-    readonly code: RpcCode,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
-/** The errors that clients get as errors of the protocol. All other errors are problem documents. */
-const CODES: Partial<Record<ErrorCode, RpcCode>> = {
-  INVALID_INPUT: "INVALID_PARAMS",
-  CONFLICT: "INVALID_PARAMS",
-  IDEMPOTENCY_CONFLICT: "INVALID_PARAMS",
-  UNSUPPORTED: "UNSUPPORTED_OPERATION",
-  CONVERSATION_CLOSED: "UNSUPPORTED_OPERATION",
+const METHODS: Readonly<Record<string, Method>> = {
+  async SendMessage(call, params) {
+    const { message, configuration = {} } = validate(sendParams, params);
+    const sent = await send(call, message);
+    if (configuration.returnImmediately !== true)
+      for await (const _ of follow(call, sent, { untilWaiting: true, signal: call.signal }));
+    const { task } = await taskAt(call, sent.place);
+    return { result: { task: shownTask(task, configuration) } };
+  },
+  async SendStreamingMessage(call, params) {
+    const sent = await send(call, validate(sendParams, params).message);
+    return { events: (signal) => follow(call, sent, { signal }) };
+  },
+  async GetTask(call, params) {
+    const { id, historyLength } = validate(taskParams, params);
+    const { task } = await taskAt(call, placeOf(id));
+    return { result: shownTask(task, { historyLength }) };
+  },
+  async ListTasks(call, params) {
+    return { result: await listTasks(call, validate(listParams, params)) };
+  },
+  async CancelTask(call, params) {
+    return { result: await cancel(call, placeOf(validate(taskParams, params).id)) };
+  },
+  async SubscribeToTask(call, params) {
+    const place = placeOf(validate(taskParams, params).id);
+    const { turn } = await taskAt(call, place);
+    if (turn.status !== "active")
+      throw new A2aError("UNSUPPORTED_OPERATION", "The task is over. Read it with GetTask.");
+    return { events: (signal) => follow(call, { place }, { signal }) };
+  },
+  async GetExtendedAgentCard(call) {
+    return { result: await call.card() };
+  },
 };
 
-/** Answers a request, or returns the events of its answer. */
-export async function answerRpc(call: A2aCall, request: RpcRequest): Promise<Answer | Payloads> {
-  const head: Head = { jsonrpc: "2.0", id: request.id ?? null };
-  try {
-    const answer = await run(call, request);
-    if ("result" in answer) return { ...head, ...answer };
-    return (signal) => payloads(head, answer.events(signal));
-  } catch (error) {
-    return { ...head, error: rpcError(error) };
-  }
-}
+/** The number of a patch does not count. */
+const ACCEPTED_VERSION = /^1\.0(?:\.[0-9]+)?$/;
 
-async function run(call: A2aCall, { method, params = {} }: RpcRequest): Promise<Result> {
+/** Runs a method. Throws `A2aError`, and `DramatisError`. */
+export function runMethod(call: A2aCall, { method, params }: MethodCall): Promise<MethodResult> {
   const { version } = call;
-  if (version !== undefined && version !== A2A_VERSION)
-    throw new MethodError(
-      "VERSION_NOT_SUPPORTED",
-      `Version "${version}" is not supported. Use ${A2A_VERSION}.`,
-    );
-  switch (method) {
-    case "SendMessage": {
-      const { message, configuration = {} } = validate(sendParams, params, "/params");
-      const sent = await send(call, message);
-      if (configuration.returnImmediately !== true)
-        for await (const _ of follow(call, sent, { untilWaiting: true }));
-      return { result: { task: (await taskAt(call, sent.place, configuration.historyLength)).task } };
-    }
-    case "SendStreamingMessage": {
-      const sent = await send(call, validate(sendParams, params, "/params").message);
-      return { events: (signal) => follow(call, sent, { signal }) };
-    }
-    case "GetTask": {
-      const { id, historyLength } = validate(taskParams, params, "/params");
-      return { result: (await taskAt(call, placeOf(id), historyLength)).task };
-    }
-    case "CancelTask":
-      return { result: await cancel(call, placeOf(validate(taskParams, params, "/params").id)) };
-    case "SubscribeToTask": {
-      const place = placeOf(validate(taskParams, params, "/params").id);
-      const { turn } = await taskAt(call, place);
-      if (turn.status !== "active")
-        throw new MethodError("UNSUPPORTED_OPERATION", "The task is over. Read it with GetTask.");
-      return { events: (signal) => follow(call, { place }, { signal }) };
-    }
-    default:
-      if (method.includes("PushNotification"))
-        throw new MethodError("PUSH_NOTIFICATION_NOT_SUPPORTED", "The server sends no push notifications.");
-      throw new MethodError(
-        "METHOD_NOT_FOUND",
-        `The server has no method ${JSON.stringify(shorten(method, 100))}. Of A2A 1.0 it has SendMessage, SendStreamingMessage, GetTask, CancelTask and SubscribeToTask.`,
-      );
-  }
+  if (version !== undefined && !ACCEPTED_VERSION.test(version))
+    throw new A2aError("VERSION_NOT_SUPPORTED", `Version "${version}" is not supported. Use ${A2A_VERSION}.`);
+  const run = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
+  if (run !== undefined) return run(call, params);
+  if (method.includes("PushNotification"))
+    throw new A2aError("PUSH_NOTIFICATION_NOT_SUPPORTED", "The server sends no push notifications.");
+  const known = Object.keys(METHODS).join(", ");
+  throw new A2aError(
+    "METHOD_NOT_FOUND",
+    `The server has no method ${JSON.stringify(shorten(method, 100))}. Of A2A ${A2A_VERSION} it has ${known}.`,
+  );
 }
 
 /** Starts the turn of a message, or gives its answers to its task (A2A-6). */
@@ -135,7 +101,7 @@ async function send(call: A2aCall, message: SentMessage): Promise<Sent> {
   if (taskId !== "") return { place: await answer(call, message, placeOf(taskId)) };
   if (contextId !== "" && !isConversationId(contextId)) throw noContext(contextId);
   const name = contextId === "" ? `message ${messageId}` : contextId;
-  const path = "/params/message/contextId";
+  const path = "/message/contextId";
   const thread = await ifFound(threadOf(ports, agentId, { protocol: "a2a", name, path }), () =>
     contextId === "" ? undefined : noContext(contextId),
   );
@@ -149,17 +115,14 @@ async function answer(call: A2aCall, message: SentMessage, place: TurnPlace): Pr
   const { ports } = call;
   const { turn, questions } = await taskAt(call, place);
   if (message.contextId !== undefined && message.contextId !== place.conversationId)
-    throw new MethodError("INVALID_PARAMS", "The task belongs to another context.");
+    throw new A2aError("INVALID_PARAMS", "The task belongs to another context.");
   const conversation = await findConversation(ports, place.conversationId);
   const key = `${place.turnId} ${message.messageId}`;
   const known = unwrap(await conversation.answeredWith(ports.principal, key));
   if (known.length === 0 && turn.status !== "active")
-    throw new MethodError(
-      "UNSUPPORTED_OPERATION",
-      "The task is over. Send its contextId without its taskId.",
-    );
+    throw new A2aError("UNSUPPORTED_OPERATION", "The task is over. Send its contextId without its taskId.");
   if (known.length + questions.length === 0)
-    throw new MethodError("UNSUPPORTED_OPERATION", "The task needs no answer of yours.");
+    throw new A2aError("UNSUPPORTED_OPERATION", "The task needs no answer of yours.");
   const open = questions.map((question) => question.place);
   const asked = known.length === 0 ? open : known.map((operationId) => ({ ...place, operationId }));
   const approvals = answersOfMessage(message, asked);
@@ -172,9 +135,9 @@ async function cancel(call: A2aCall, place: TurnPlace): Promise<A2aTask> {
   const conversation = await findConversation(call.ports, place.conversationId);
   const cancelled = await conversation.cancelTurn(call.ports.principal, place.turnId);
   if (!cancelled.ok && cancelled.error.code === "CONFLICT")
-    throw new MethodError("TASK_NOT_CANCELABLE", "The task is over.");
+    throw new A2aError("TASK_NOT_CANCELABLE", "The task is over.");
   unwrap(cancelled);
-  return (await taskAt(call, place)).task;
+  return shownTask((await taskAt(call, place)).task, {});
 }
 
 /** Yields the events of a task. `untilWaiting` also ends them as soon as the turn waits for others. */
@@ -185,87 +148,22 @@ async function* follow(
 ): AsyncGenerator<StreamEvent, void> {
   const { principal } = call.ports;
   const encoder = new TaskEncoder(place, principal);
-  if (!untilWaiting) yield { task: taskAtStart((await taskAt(call, place)).task, now(call)) };
+  if (!untilWaiting) {
+    const { task, turn } = await taskAt(call, place);
+    yield { task: taskAtStart(task, turn.createdAt) };
+  }
   const conversation = () => findConversation(call.ports, place.conversationId);
   const source = { conversation, principal, turnId: place.turnId };
   for await (const frame of turnFrames(source, { ...start, signal })) {
     yield* encoder.push(frame);
     if (encoder.mayWait(frame)) {
-      const { turn, questions } = await taskAt(call, place);
-      yield* encoder.ask(questions, now(call));
+      const { turn, questions, task } = await taskAt(call, place);
+      yield* encoder.ask(questions, task.status.timestamp);
       if (untilWaiting && turn.phase === "waiting") return;
     }
     if (encoder.isOver) return;
   }
 }
 
-function placeOf(id: string): TurnPlace {
-  const place = parseTaskId(id);
-  if (place === undefined || "runId" in place) throw noTask();
-  return place;
-}
-
-/** Reads a task (A2A-7). */
-async function taskAt(
-  call: A2aCall,
-  place: TurnPlace,
-  historyLength?: number,
-): Promise<{ turn: TurnView; questions: Question[]; task: A2aTask }> {
-  const { ports, agentId } = call;
-  const { principal } = ports;
-  const read = async () =>
-    unwrap(await (await findConversation(ports, place.conversationId)).turn(principal, place.turnId));
-  const turn = await ifFound(read(), noTask);
-  if (turn.agentId !== agentId) throw noTask();
-  const questions = questionsOfTurn(place, turn, principal);
-  const task = taskOf(place, turn, questions, now(call));
-  return { turn, questions, task: historyLength === 0 ? { ...task, history: [] } : task };
-}
-
-function now({ ports }: A2aCall): string {
-  return new Date(ports.clock.now()).toISOString();
-}
-
-/** Replaces the error of a missing actor. */
-async function ifFound<Value>(found: Promise<Value>, missing: () => Error | undefined): Promise<Value> {
-  try {
-    return await found;
-  } catch (error) {
-    const isMissing = error instanceof DramatisError && error.code === "NOT_FOUND";
-    throw (isMissing ? missing() : undefined) ?? error;
-  }
-}
-
-const noTask = () =>
-  new MethodError("TASK_NOT_FOUND", "The task was not found. Check its id and your access.");
-
 const noContext = (id: string) =>
-  new MethodError("INVALID_PARAMS", `There is no context "${id}". Send no contextId to begin a context.`);
-
-async function* payloads(
-  head: Head,
-  events: AsyncIterable<StreamEvent>,
-): AsyncGenerator<{ data: string }, void> {
-  const payload = (answer: Answer) => ({ data: JSON.stringify(answer) });
-  try {
-    for await (const result of events) yield payload({ ...head, result });
-  } catch (error) {
-    if (!(error instanceof DramatisError || error instanceof MethodError)) console.error(error);
-    const { code, message } = toErrorData(error);
-    yield payload({ ...head, error: errorOf("INTERNAL_ERROR", message, code) });
-  }
-}
-
-/** Returns an error as an error of the protocol. Throws the errors that it has no code for. */
-function rpcError(error: unknown): RpcError {
-  if (error instanceof MethodError) return errorOf(error.code, error.message, error.code);
-  const code = error instanceof DramatisError ? CODES[error.code] : undefined;
-  if (code === undefined) throw error;
-  const { message, code: reason } = toErrorData(error);
-  return errorOf(code, message, reason);
-}
-
-function errorOf(code: RpcCode, message: string, reason: string): RpcError {
-  const info = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: "a2a-protocol.org" };
-  return { code: RPC_ERRORS[code], message, data: [info] };
-}
+  new A2aError("INVALID_PARAMS", `There is no context "${id}". Send no contextId to begin a context.`);

@@ -14,6 +14,7 @@ import {
   type ZodOpenApiOverride,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
+import { a2aStatus } from "../../compat/a2a/errors.ts";
 import { openAiStatus } from "../../compat/openai/errors.ts";
 import { frame } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
@@ -21,7 +22,7 @@ import { VERSION } from "../../shared/version.ts";
 import { PROBLEM_STATUS, type ProblemCode } from "../base/problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
 import { type ApiOperation, type ApiResponse, isList, TAGS } from "./operation.ts";
-import { clientFrame, openAiErrorDocument, problemDocument } from "./views.ts";
+import { a2aErrorDocument, clientFrame, openAiErrorDocument, problemDocument } from "./views.ts";
 
 export type ApiDocument = oas31.OpenAPIObject;
 
@@ -115,6 +116,7 @@ export function errorStatus(
   code: ProblemCode,
 ) {
   const status = PROBLEM_STATUS[code];
+  if (errorFormat === "a2a") return a2aStatus(status);
   return errorFormat === "openai" ? openAiStatus(status) : status;
 }
 
@@ -126,14 +128,16 @@ function failures(operation: ApiOperation): ZodOpenApiResponsesObject {
     open === true ? [...errors, "UNAVAILABLE"] : ["UNAUTHENTICATED", ...errors, ...COMMON_ERRORS];
   const responses: ZodOpenApiResponsesObject = {};
   const isOpenAi = errorFormat === "openai";
+  const document = isOpenAi ? openAiErrorDocument : errorFormat === "a2a" ? a2aErrorDocument : null;
   const statusOf = (code: ProblemCode) => errorStatus({ errorFormat }, code);
   for (const [status, group] of Map.groupBy(new Set(codes), statusOf)) {
     const name = (code: ProblemCode) => (isOpenAi ? code.toLowerCase() : code);
     responses[`${status}`] = {
       description: group.map((code) => `\`${name(code)}\`: ${CODE_MEANINGS[code]}`).join(" "),
-      content: isOpenAi
-        ? { "application/json": { schema: openAiErrorDocument } }
-        : { "application/problem+json": { schema: problemDocument } },
+      content:
+        document === null
+          ? { "application/problem+json": { schema: problemDocument } }
+          : { "application/json": { schema: document } },
       ...defined({
         headers: status === 429 || status === 503 ? header("Retry-After", "Seconds to wait.") : undefined,
       }),

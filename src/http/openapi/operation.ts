@@ -52,7 +52,7 @@ export interface ApiOperation {
   /** Error codes in addition to the common error codes. `route` adds the codes of the checks. */
   errors?: readonly ProblemCode[];
   /** Format of errors; problem documents when absent. */
-  errorFormat?: "openai";
+  errorFormat?: "openai" | "a2a";
   /** The operation needs no credentials. */
   open?: true;
 }

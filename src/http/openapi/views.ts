@@ -87,6 +87,19 @@ export const openAiErrorDocument = z
   })
   .meta({ id: "OpenAiError", description: "The body of every error of `/v1`." });
 
+export const a2aErrorDocument = z
+  .looseObject({
+    error: z.looseObject({
+      code: z.int().describe("The status of HTTP for REST, the code of the error for JSON-RPC."),
+      message: z.string().describe("The problem, and how to solve it."),
+    }),
+  })
+  .meta({
+    id: "A2aError",
+    description:
+      "The body of every error of `/a2a`: a `google.rpc.Status` for REST, an answer of JSON-RPC for JSON-RPC.",
+  });
+
 /** Returns the schema of a page of a list. */
 export function listOf(resource: string, item: z.ZodType): z.ZodObject {
   return z.strictObject({

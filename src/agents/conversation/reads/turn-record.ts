@@ -37,6 +37,7 @@ export function turnRecord(record: ConversationIdentity, turn: Turn): TurnRecord
     status: turn.status,
     createdAt: toIso(turn.createdAt),
     completedAt: completedAt === undefined ? null : toIso(completedAt),
+    ...defined({ updatedAt: updateOf(turn) }),
     correlationId: correlationOf(turn),
     tools: unique(called),
     targetKinds: unique(operations.map(({ target }) => target)),
@@ -45,6 +46,12 @@ export function turnRecord(record: ConversationIdentity, turn: Turn): TurnRecord
     cost: turnCost(chainOf(record, turn.agentId), turn),
     messages: messagesOf(turn),
   };
+}
+
+/** Returns the time of the newest reply or answer of an active turn, if it has one. */
+function updateOf({ status, replies, operations }: Turn): string | undefined {
+  const times = [...replies.map(({ at }) => at), ...operations.flatMap(({ approval }) => approval?.at ?? [])];
+  return status !== "active" || times.length === 0 ? undefined : toIso(Math.max(...times));
 }
 
 function messagesOf(turn: Turn): TurnRecord["messages"] {
