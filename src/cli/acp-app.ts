@@ -31,10 +31,16 @@ export function editorApp(cli: Services, agentId: string): AgentApp {
   };
 
   const open = async (editor: Editor, { id }: ConversationView): Promise<AcpSession> => {
-    const session = new AcpSession({ cli, editor, me: await client.me() }, id, agentId);
-    await sessions.get(id)?.close();
-    sessions.set(id, session);
-    return session;
+    const me = await client.me();
+    const before = sessions.get(id);
+    if (before?.isBusy)
+      throw rpcError(
+        "CONFLICT",
+        `A prompt of ${id} waits for its answer. Stop it first with session/cancel.`,
+      );
+    before?.leave();
+    sessions.delete(id);
+    return new AcpSession({ cli, editor, me }, id, agentId);
   };
 
   const create = () =>
@@ -53,7 +59,9 @@ export function editorApp(cli: Services, agentId: string): AgentApp {
           "INVALID_INPUT",
           `${id} is a conversation with ${view.agentId}: set --agent ${view.agentId}.`,
         );
-      await (await open(editor, view)).load(replays);
+      const session = await open(editor, view);
+      await session.load(replays);
+      sessions.set(id, session);
     });
 
   const find = (id: string): AcpSession => {
@@ -88,7 +96,7 @@ export function editorApp(cli: Services, agentId: string): AgentApp {
         tell(params.mcpServers);
         const view = await create();
         if (!isConversationId(view.id)) throw rpcError("HTTP", notDramatis(url, "no conversation"));
-        await open(editor, view);
+        sessions.set(view.id, await open(editor, view));
         return { sessionId: view.id };
       }),
     )
@@ -132,7 +140,9 @@ export function editorApp(cli: Services, agentId: string): AgentApp {
     })
     .onRequest("session/close", ({ params }) =>
       answer(async () => {
-        await find(params.sessionId).close();
+        const session = find(params.sessionId);
+        await session.cancel();
+        if (!session.isBusy) session.leave();
         sessions.delete(params.sessionId);
         return {};
       }),

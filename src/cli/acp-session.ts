@@ -24,6 +24,7 @@ import { diffsOf, kindOf, textContent } from "../compat/acp/tool-call.ts";
 import { type Ask, type PromptEnd, SessionEncoder, stopReasonOf } from "../compat/acp/updates.ts";
 import { mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
 import type { Frame } from "../protocol/frames.ts";
+import type { StartedTurn } from "../protocol/signals.ts";
 import type { MediaPart } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
 import { errorText } from "../shared/errors.ts";
@@ -36,7 +37,7 @@ import type { Cli } from "./command.ts";
 const PATIENCE_MS = 30_000;
 /** Time of the stream after the last turn, in milliseconds. The title of a conversation arrives after the turn. */
 const LINGER_MS = 10_000;
-/** The longest silence in the replay of a history, in milliseconds. */
+/** The longest silence in the replay of a history, in milliseconds. Frames after a longer silence become updates later. */
 const SILENCE_MS = 3_000;
 
 /** Entries of a journal that are frames with updates. */
@@ -72,6 +73,7 @@ interface History {
   /** Notes that a frame has arrived. */
   heard: () => void;
   done: () => void;
+  fail: (error: unknown) => void;
 }
 
 export class AcpSession {
@@ -94,28 +96,42 @@ export class AcpSession {
 
   /** Reads the history, and sends it to the editor if `replays`. A turn that is active continues to send updates. */
   async load(replays: boolean): Promise<void> {
-    const { client } = this.#ports.cli;
-    const page = { order: "desc", limit: 1, type: SHOWN } as const;
-    const { entries } = await client.conversations.journal(this.#id, page);
-    const until = entries[0]?.seq ?? 0;
+    const until = await this.#lastShown();
     if (until === 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
+    const { promise, resolve: done, reject: fail } = Promise.withResolvers<void>();
     let silence: NodeJS.Timeout | undefined;
-    const heard = () => {
+    const waits = (milliseconds: number) => {
       clearTimeout(silence);
-      silence = setTimeout(resolve, SILENCE_MS);
+      silence = setTimeout(done, milliseconds);
     };
-    const history: History = { until, frames: [], heard, done: resolve };
+    const history: History = { until, frames: [], heard: () => waits(SILENCE_MS), done, fail };
     this.#history = history;
+    waits(PATIENCE_MS);
     this.#follow();
-    await promise;
-    clearTimeout(silence);
-    this.#history = null;
-    for (const frame of newestTurns(history.frames)) {
-      const updates = this.#encoder.push(frame);
-      if (replays) for (const update of updates) await this.#update(update);
+    try {
+      await promise;
+    } finally {
+      clearTimeout(silence);
+      this.#history = null;
     }
+    // The stream goes on, so all updates take their place before its next frame.
+    const updates = newestTurns(history.frames).flatMap((frame) => this.#encoder.push(frame));
+    const sent = replays ? updates.map((update) => this.#update(update)) : [];
     this.#settle();
+    await Promise.all(sent);
+  }
+
+  /** Returns the number of the newest entry that a history shows; 0 without such an entry. */
+  async #lastShown(): Promise<number> {
+    let cursor: string | undefined;
+    do {
+      const page = { order: "desc", limit: 1, type: SHOWN, ...defined({ cursor }) } as const;
+      const { entries, nextCursor } = await this.#ports.cli.client.conversations.journal(this.#id, page);
+      const [entry] = entries;
+      if (entry !== undefined) return entry.seq;
+      cursor = nextCursor;
+    } while (cursor !== undefined);
+    return 0;
   }
 
   /** Sends a prompt and waits for the end of its turn. Throws a `RequestError`, also if the turn fails. */
@@ -123,10 +139,13 @@ export class AcpSession {
     const { promise, resolve: settle, reject: fail } = Promise.withResolvers<PromptEnd>();
     const waiting: Waiting = { turnId: undefined, isCancelled: false, settle, fail };
     this.#prompts.add(waiting);
+    // The stream may be lost before the message is sent.
+    promise.catch(() => undefined);
     try {
-      const turnId = await this.#send(promptOf(blocks));
+      const { turnId, status } = await this.#send(promptOf(blocks));
       waiting.turnId = turnId;
       this.#follow();
+      if (status === "failed") settle(await this.#refusal(turnId));
       if (waiting.isCancelled) await this.#stop(turnId);
       this.#settle();
       return await this.#response(turnId, await promise);
@@ -147,27 +166,35 @@ export class AcpSession {
     await Promise.all(
       turns.map((turnId) =>
         this.#stop(turnId).catch((error: unknown) => {
+          this.#ports.cli.note(
+            `${turnId} was not stopped: ${rpcErrorOf(error, this.#ports.cli.url).message}`,
+          );
           for (const prompt of this.#prompts) if (prompt.turnId === turnId) prompt.fail(error);
         }),
       ),
     );
   }
 
-  /** Stops the work and the stream of the session. */
-  async close(): Promise<void> {
-    await this.cancel();
+  /** A prompt has no answer yet. */
+  get isBusy(): boolean {
+    return this.#prompts.size > 0;
+  }
+
+  /** Ends the stream, and leaves the turns. */
+  leave(): void {
     clearTimeout(this.#lingers);
+    for (const request of this.#asking.values()) request.abort();
     this.#stream?.abort();
   }
 
   /** Sends the message of a prompt (ACP-9). Returns its turn. */
-  async #send(prompt: Prompt): Promise<string> {
+  async #send(prompt: Prompt): Promise<Pick<StartedTurn, "turnId" | "status">> {
     const content = contentOf(prompt, inlineMedia(prompt) ?? (await this.#upload(prompt)));
     const idempotencyKey = crypto.randomUUID();
     this.#encoder.sent(idempotencyKey);
     const { untrusted } = prompt;
     const input = { content, idempotencyKey, ...defined({ untrusted }) };
-    return (await this.#again(() => this.#ports.cli.client.turns.start(this.#id, input))).turnId;
+    return this.#again(() => this.#ports.cli.client.turns.start(this.#id, input));
   }
 
   async #upload({ media }: Prompt): Promise<MediaPart[]> {
@@ -179,6 +206,12 @@ export class AcpSession {
       parts.push({ type, url, mediaType, ...defined({ name }) });
     }
     return parts;
+  }
+
+  /** Returns the end of a turn that failed at once: the conversation is stopped, or its budget is used up. */
+  async #refusal(turnId: string): Promise<PromptEnd> {
+    const { error } = await this.#again(() => this.#ports.cli.client.turns.get(this.#id, turnId));
+    return error === undefined ? { type: "finished" } : { type: "failed", error };
   }
 
   async #stop(turnId: string): Promise<void> {
@@ -279,7 +312,7 @@ export class AcpSession {
 
   #lost(error: unknown): void {
     this.#ports.cli.note(`The stream of ${this.#id} ended: ${errorText(error)}`);
-    this.#history?.done();
+    this.#history?.fail(error);
     for (const { fail } of this.#prompts) fail(error);
   }
 

@@ -192,6 +192,22 @@ describe("I12 ACP: an editor", () => {
     await expect(resumed.prompt(sessionId, "!say No.")).rejects.toMatchObject({ code: -32002 });
   });
 
+  it("I12 ACP-3 a loaded session leaves out turns that were answered again", async () => {
+    const editor = edit();
+    const sessionId = await editor.begin();
+    await editor.prompt(sessionId, "!say First.");
+    const { messages } = await client.messages.list(sessionId);
+    const { turnId } = await client.turns.edit(sessionId, messages[0]?.turnId ?? "", {
+      content: "!say Second.",
+    });
+    await expect.poll(async () => (await client.turns.get(sessionId, turnId)).status).toBe("completed");
+    const later = edit();
+    await later.initialize();
+    await later.load(sessionId);
+    expect(later.texts("user_message_chunk")).toEqual(["!say Second."]);
+    expect(later.texts()).toEqual(["Second."]);
+  });
+
   it("I12 ACP-12 a killed command leaves the turn, and a loaded session continues with its text once", async () => {
     const editor = edit();
     const sessionId = await editor.begin();
@@ -205,6 +221,59 @@ describe("I12 ACP: an editor", () => {
     const words = Array.from({ length: 60 }, (_, index) => `word-${index + 1}`).join(" ");
     await expect.poll(() => later.texts(), { timeout: 15_000 }).toEqual([words]);
     expect(later.texts("user_message_chunk")).toEqual(["!slow 60 50"]);
+  });
+
+  it("I12 ACP-11 a killed command leaves a request, and a loaded session asks again", async () => {
+    const editor = edit({ decide: () => new Promise(() => {}) });
+    const sessionId = await editor.begin();
+    const path = "/now/again";
+    const prompt = editor
+      .prompt(sessionId, `!tool transfer {"url": "${desk.url(path)}"}`)
+      .catch(() => undefined);
+    await expect.poll(() => editor.asked.length).toBe(1);
+    editor.child.kill("SIGKILL");
+    await prompt;
+    const later = edit();
+    await later.initialize();
+    await later.load(sessionId);
+    await expect.poll(() => later.calls().at(-1)).toMatchObject({ status: "completed" });
+    expect(later.asked).toHaveLength(1);
+    expect(desk.bodiesOf(path)).toHaveLength(1);
+    await later.load(sessionId);
+    expect(later.asked).toHaveLength(1);
+  });
+
+  it("I12 ACP-12 one command serves several sessions, and a cancelled request stops its own turn only", async () => {
+    const editor = edit();
+    const [first, second] = [await editor.begin(), await editor.begin()];
+    const cancel = new AbortController();
+    const prompt = [{ type: "text" as const, text: "!slow 500 50" }];
+    const stopped = editor.agent.request(
+      "session/prompt",
+      { sessionId: first, prompt },
+      { cancellationSignal: cancel.signal },
+    );
+    await expect.poll(() => editor.texts().join("")).toContain("word-3");
+    await expect(editor.load(first)).rejects.toMatchObject({
+      message: expect.stringContaining("session/cancel"),
+    });
+    const other = editor.prompt(second, "!slow 20 50");
+    cancel.abort();
+    expect(await stopped).toEqual({ stopReason: "cancelled" });
+    expect(await other).toEqual({ stopReason: "end_turn" });
+  });
+
+  it("I12 ACP-3 a cut answer ends with max_tokens, and a stopped conversation says what to do", async () => {
+    const editor = edit({ agent: "telegraphist" });
+    const sessionId = await editor.begin();
+    expect(await editor.prompt(sessionId, "!say One two three four five.")).toEqual({
+      stopReason: "max_tokens",
+    });
+    await client.conversations.cancel(sessionId);
+    await expect(editor.prompt(sessionId, "Hello")).rejects.toMatchObject({
+      data: { code: "CANCELLED" },
+      message: expect.stringContaining("Resume the conversation"),
+    });
   });
 
   it("I12 ACP-7 a prompt ends while work goes on in the background, and its result follows", async () => {

@@ -1,5 +1,5 @@
 /** The package of `npm run build` and `npm pack`, used in an empty project as the tutorial describes. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -417,6 +417,14 @@ describe("G2 the entry points", () => {
     const told = run(project, process.execPath, join(installed, "cli/main.js"), "eval");
     expect(told).toMatch(/^hello +1 +contains 1\.00 +1\.00 .* passed$/m);
     expect(told).toContain("No model was called.");
+  });
+
+  it("I12 ACP-13 the command acp answers an editor", () => {
+    const ask = { jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: 1 } };
+    const args = [join(installed, "cli/main.js"), "acp", "--agent", "guide"];
+    const options = { cwd: project, input: `${JSON.stringify(ask)}\n`, encoding: "utf8" } as const;
+    const answer = JSON.parse(execFileSync(process.execPath, args, options));
+    expect(answer).toMatchObject({ id: 1, result: { protocolVersion: 1, agentInfo: { version: VERSION } } });
   });
 
   it.each([

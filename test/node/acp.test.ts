@@ -241,22 +241,21 @@ describe("I12 ACP: the updates of any frames", () => {
   test("I12 ACP-3 shows messages of other senders and new titles, and no prompt of the session itself", () => {
     const encoder = new SessionEncoder("one");
     encoder.sent("own");
-    const user = (clientId: string): Draft => ({
+    const user = (clientId: string, agentId?: string): Draft => ({
       type: "message.user",
       messageId: clientId,
-      data: { clientId, content: `From ${clientId}` },
+      data: { clientId, content: `From ${clientId}`, ...(agentId !== undefined && { agentId }) },
     });
-    expect(
-      updatesOf(
-        [user("own"), user("other"), { type: "conversation.updated", data: { title: "Trains" } }],
-        encoder,
-      ),
-    ).toEqual([
-      {
-        sessionUpdate: "user_message_chunk",
-        messageId: "other",
-        content: { type: "text", text: "From other" },
-      },
+    const text = (messageId: string, shown: string) => ({
+      sessionUpdate: "user_message_chunk",
+      messageId,
+      content: { type: "text", text: shown },
+    });
+    const titled: Draft = { type: "conversation.updated", data: { title: "Trains" } };
+    expect(updatesOf([user("own"), user("other"), user("called", "boss"), titled], encoder)).toEqual([
+      text("other", "From other"),
+      text("called", "**boss:** "),
+      text("called", "From called"),
       { sessionUpdate: "session_info_update", title: "Trains", updatedAt: EXPIRES },
     ]);
   });

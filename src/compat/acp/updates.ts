@@ -10,7 +10,13 @@
  *        its call, and with the end of its turn.
  * ACP-7  A prompt ends when its turn ends, or when its turn waits for work in the background. The later updates follow outside of the prompt.
  */
-import type { SessionUpdate, StopReason, ToolCallContent, ToolCallStatus } from "@agentclientprotocol/sdk";
+import type {
+  ContentBlock,
+  SessionUpdate,
+  StopReason,
+  ToolCallContent,
+  ToolCallStatus,
+} from "@agentclientprotocol/sdk";
 import type { AskView } from "../../protocol/agent-call.ts";
 import type { AnsweredBy } from "../../protocol/approval.ts";
 import type { Frame } from "../../protocol/frames.ts";
@@ -151,7 +157,7 @@ export class SessionEncoder {
       case "message.user": {
         const { content, clientId, agentId } = frame.data;
         if (content === undefined || (clientId !== undefined && this.#sent.has(clientId))) return [];
-        return agentId === undefined ? userChunks(messageId, content) : [];
+        return userChunks(messageId, content, agentId);
       }
       case "message.started":
         this.#messageOf(messageId).agentId = frame.data.agentId;
@@ -200,7 +206,7 @@ export class SessionEncoder {
     }
     if (text === "") return [];
     const messageId = message.version === 1 ? id : `${id}_${message.version}`;
-    const speaker = message.isShown || message.agentId === this.#agentId ? "" : `**${message.agentId}:** `;
+    const speaker = message.isShown || message.agentId === this.#agentId ? "" : speakerOf(message.agentId);
     message.isShown = true;
     return [{ sessionUpdate, messageId, content: { type: "text", text: speaker + text } }];
   }
@@ -282,12 +288,18 @@ function changed(toolCallId: string, status: ToolCallStatus): ChangedCall {
   return { sessionUpdate: "tool_call_update", toolCallId, status };
 }
 
-function userChunks(messageId: string, content: Content): SessionUpdate[] {
-  return blocksOf(content).map((block) => ({
+/** Returns the chunks of a message. The message of an agent that asks begins with the name of the agent. */
+function userChunks(messageId: string, content: Content, agentId: string | undefined): SessionUpdate[] {
+  const speaker: ContentBlock[] = agentId === undefined ? [] : [{ type: "text", text: speakerOf(agentId) }];
+  return [...speaker, ...blocksOf(content)].map((block) => ({
     sessionUpdate: "user_message_chunk",
     messageId,
     content: block,
   }));
+}
+
+function speakerOf(agentId: string): string {
+  return `**${agentId}:** `;
 }
 
 /** Returns the stop reason of a completed turn, by the finish reason of the model's last reply. */

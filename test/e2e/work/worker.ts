@@ -77,6 +77,17 @@ const priced = defineModelProfile("priced", {
   costPer1kOutput: 2,
 });
 
+/** Its answers have at most three words. */
+const terse = defineModelProfile("terse", {
+  provider: "offline",
+  modelId: "offline-1",
+  parameters: { maxOutputTokens: 3 },
+});
+
+const telegraphist = definePersona("telegraphist", {
+  identity: { systemPrompt: "You send telegrams.", modelProfileId: "terse" },
+});
+
 const clerk = definePersona("clerk", {
   name: "Clerk",
   identity: { systemPrompt: "You are a clerk.", modelProfileId: "priced" },
@@ -320,9 +331,9 @@ function schemaOf(schema: z.ZodType): JsonObject {
 const app = dramatis({
   libraries: [
     defineLibrary("work", {
-      personas: [clerk, titler, porter],
+      personas: [clerk, titler, porter, telegraphist],
       tools: [pay, research, flaky, transfer, askPorter, errand, payOut],
-      modelProfiles: [priced],
+      modelProfiles: [priced, terse],
       tasks: [askRefund, askAudit, reviewLetter, askAddress, askPayout],
       workflows: [errands, refunds, payout, payoutDesk, audit, letters, slowErrand, haunted],
     }),
@@ -331,6 +342,7 @@ const app = dramatis({
     { id: "clerk", persona: "work/clerk" },
     { id: "titler", persona: "work/titler" },
     { id: "porter", persona: "work/porter" },
+    { id: "telegraphist", persona: "work/telegraphist" },
   ],
 });
 
