@@ -138,6 +138,19 @@ describe("I12 ACP: an editor", () => {
     expect(desk.bodiesOf(path)).toEqual([]);
   });
 
+  it("I12 ACP-11 a call that only other people may approve says so, and the editor is not asked", async () => {
+    const editor = edit();
+    const sessionId = await editor.begin();
+    const prompt = editor.prompt(sessionId, `!tool pay_twice {"url": "${desk.url("/now/twice")}"}`);
+    await expect
+      .poll(() => JSON.stringify(editor.calls().at(-1)))
+      .toContain("except the requester, may answer.");
+    await editor.agent.notify("session/cancel", { sessionId });
+    expect(await prompt).toEqual({ stopReason: "cancelled" });
+    expect(editor.calls().at(-1)).toMatchObject({ status: "failed" });
+    expect([editor.asked, desk.bodiesOf("/now/twice")]).toEqual([[], []]);
+  });
+
   it("I12 ACP-6 shows the call of another agent, and asks about a call of that agent", async () => {
     const editor = edit();
     const sessionId = await editor.begin();

@@ -64,6 +64,15 @@ const transfer = defineTool({
     (await fetch(url, { method: "POST", body: item, signal })).text(),
 });
 
+const payTwice = defineTool({
+  name: "pay_twice",
+  description: "Pays a bill again, once another person has approved it.",
+  input,
+  approval: { notRequester: true },
+  execute: async ({ url, item }, { signal }) =>
+    (await fetch(url, { method: "POST", body: item, signal })).text(),
+});
+
 const askPorter = defineTool({
   name: "ask_porter",
   description: "Has the porter do something.",
@@ -91,7 +100,7 @@ const telegraphist = definePersona("telegraphist", {
 const clerk = definePersona("clerk", {
   name: "Clerk",
   identity: { systemPrompt: "You are a clerk.", modelProfileId: "priced" },
-  tools: { toolIds: ["pay", "research", "flaky", "transfer", "ask_porter", "pay_out"] },
+  tools: { toolIds: ["pay", "research", "flaky", "transfer", "ask_porter", "pay_out", "pay_twice"] },
   examples: ["!say Good morning."],
 });
 
@@ -332,7 +341,7 @@ const app = dramatis({
   libraries: [
     defineLibrary("work", {
       personas: [clerk, titler, porter, telegraphist],
-      tools: [pay, research, flaky, transfer, askPorter, errand, payOut],
+      tools: [pay, research, flaky, transfer, payTwice, askPorter, errand, payOut],
       modelProfiles: [priced, terse],
       tasks: [askRefund, askAudit, reviewLetter, askAddress, askPayout],
       workflows: [errands, refunds, payout, payoutDesk, audit, letters, slowErrand, haunted],
