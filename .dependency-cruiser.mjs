@@ -15,7 +15,7 @@ export const LAYERS = [
   ["artifacts"],
   ["agents/base"],
   ["agents/executor"],
-  ["agents/agent", "agents/trigger", "agents/event-log", "agents/workspace"],
+  ["agents/agent", "agents/channel", "agents/trigger", "agents/event-log", "agents/workspace"],
   ["agents/conversation", "agents/coordinator"],
   ["compat"],
   ["engine", "testing"],
@@ -24,7 +24,7 @@ export const LAYERS = [
 
 /** The package's entries and the composition root, which may import every layer. */
 const ROOT =
-  "^src/(?:actors|actors-node|actors-portable|dramatis|gateways|index|node|only-on-workers|options|patterns|portable|sessions|startup|stores|worker)\\.ts$";
+  "^src/(?:actors|actors-node|actors-portable|channels|dramatis|gateways|index|node|only-on-workers|options|patterns|portable|sessions|startup|stores|worker)\\.ts$";
 
 /** Files that browser code may import. These files of the ports and the model contain only types. */
 const CLIENT_MAY_IMPORT = [
@@ -38,6 +38,7 @@ const CLI_MAY_IMPORT = "^src/(?:shared/|protocol/|client/|cli/|compat/(?:acp/|co
 
 const CONVERSATION = "agents/conversation";
 const COORDINATOR = "agents/coordinator";
+const CHANNEL = "agents/channel";
 const TRIGGER = "agents/trigger";
 const WORKSPACE = "agents/workspace";
 
@@ -70,6 +71,10 @@ const PARTS = {
     reads: ["core", "store"],
     inbound: ["core", "store", "reads"],
   },
+  [CHANNEL]: {
+    core: [],
+    adapters: [],
+  },
   [TRIGGER]: {
     core: [],
     effects: ["core"],
@@ -91,6 +96,7 @@ const PURE = [
   "adapters/formats",
   `${CONVERSATION}/core`,
   `${COORDINATOR}/core`,
+  `${CHANNEL}/core`,
   `${TRIGGER}/core`,
   `${WORKSPACE}/core`,
   "compat",

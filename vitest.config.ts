@@ -53,6 +53,7 @@ const workers = (name: string, files: Files) => ({
           PROVIDER_CONTROL_URL: inject<string>("providerControlUrl"),
           MCP_URL: inject<string>("mcpUrl"),
           GIT_URL: inject<string>("gitUrl"),
+          SLACK_URL: inject<string>("slackUrl"),
           MCP_TOKEN: "the-secret-of-the-desk",
           SECRETS_KEY: "a key of the tests with more than 32 bytes",
         },

@@ -865,6 +865,11 @@ export const CAPABILITIES: readonly Capability[] = [
     missing: "The client of A2A, and push notifications of the A2A server.",
   },
   {
+    row: "I15",
+    name: "Channels",
+    statement: "Slack and email; dedup; edit while streaming.",
+  },
+  {
     row: "I14",
     name: "Skills",
     statement: "`SKILL.md` folders; body on demand; scripts in the workspace.",

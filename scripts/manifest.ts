@@ -8,6 +8,7 @@ export const ENTRIES = {
   "./sessions": "sessions",
   "./container": "container/index",
   "./patterns": "patterns",
+  "./channels": "channels",
   "./client": "client/index",
   "./ai-sdk": "client/ai-sdk/index",
   "./react": "client/react/index",

@@ -24,6 +24,7 @@ import { eventLogs } from "./agents/base/lookup/event-logs.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
 import { ownedStores } from "./agents/base/removal/owned-stores.ts";
 import { removeWorkspace } from "./agents/base/removal/removed-workspace.ts";
+import { createChannelClass } from "./agents/channel/channel.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createEventLogClass } from "./agents/event-log/event-log.ts";
@@ -39,6 +40,7 @@ import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { defaultAuthorize } from "./http/auth/authorize.ts";
 import { checkJwtConfiguration, isJwtConfigured } from "./http/auth/jwt.ts";
 import { completeLimits } from "./http/base/http-limits.ts";
+import { channelsOf, takeMail } from "./http/channels.ts";
 import type { LibraryPorts } from "./library/authoring/authoring.ts";
 import { importedChain } from "./library/authoring/imported-chain.ts";
 import { collectAgents } from "./library/define/collect-agents.ts";
@@ -66,6 +68,7 @@ import { policyOf } from "./policy/policy.ts";
 import { DEFAULT_RETENTION } from "./policy/retention.ts";
 import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
+import type { ChannelMail } from "./protocol/channels.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
@@ -98,6 +101,7 @@ export function dramatis(options: DramatisOptions) {
   const { libraries: inCode, agents } = collectAgents(options);
   const isSensitive = sensitiveFiles(options.workspaces?.sensitiveFiles);
   const limits = completeLimits(options.limits);
+  const channels = channelsOf<DramatisEnv>(options.channels ?? {});
   const exporter = options.telemetry?.exporter ?? exporterOf;
   const location = (tenant: string) => checkedPolicy(options.location?.(tenant));
 
@@ -192,6 +196,7 @@ export function dramatis(options: DramatisOptions) {
     requestPorts: (env) => ({
       actors: durableActors(env),
       location,
+      channel: (name) => channels.of(env, name),
       directory: () => required(directory(env), "Lists need the D1 binding `DB`"),
       deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
       triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
@@ -212,6 +217,7 @@ export function dramatis(options: DramatisOptions) {
           canAuthenticate(env),
           workerClasses(env),
           models.default === undefined ? missingKey(env, env.AI !== undefined) : undefined,
+          options.channels !== undefined,
         ),
     }),
     async seed(env) {
@@ -304,6 +310,10 @@ export function dramatis(options: DramatisOptions) {
       tree: limits.runs,
       ...defined({ fanOutWidth: limits.fanOutWidth }),
     })),
+    Channel: createChannelClass<DramatisEnv & Cloudflare.Env>((env) => ({
+      ...application(env),
+      adapter: (name) => channels.of(env, name).adapter,
+    })),
     Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),
       triggers: () => triggers(env),
@@ -336,7 +346,11 @@ export function dramatis(options: DramatisOptions) {
       branchPrefix: options.workspaces?.branchPrefix ?? "dramatis",
       isSensitive,
     })),
-    handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
+    handler: {
+      fetch: http.fetch,
+      email: (mail: ChannelMail, env: DramatisEnv) =>
+        takeMail({ actors: durableActors(env) }, channels.all(env), mail),
+    } satisfies HttpApp<DramatisEnv> & { email: object },
   };
 }
 

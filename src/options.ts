@@ -25,6 +25,7 @@ import type { RetentionPolicy } from "./policy/retention.ts";
 import type { TitlePolicy } from "./policy/titles.ts";
 import type { VectorIndex } from "./ports/vector-index.ts";
 import type { ArtifactType } from "./protocol/artifacts.ts";
+import type { ChannelOptions } from "./protocol/channels.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import type { LocationPolicy } from "./protocol/location-policy.ts";
 import type { Principal } from "./shared/principal.ts";
@@ -45,6 +46,7 @@ export interface DramatisEnv
   Agent?: DurableObjectNamespace;
   Coordinator?: DurableObjectNamespace;
   Trigger?: DurableObjectNamespace;
+  Channel?: DurableObjectNamespace;
   EventLog?: DurableObjectNamespace;
   Workspace?: DurableObjectNamespace;
   Executor?: TaskExecutor;
@@ -167,6 +169,20 @@ export interface DramatisOptions {
      */
     mayAct?(principal: Principal, env: DramatisEnv): boolean | Promise<boolean>;
   };
+  /**
+   * Places outside of Dramatis where people write to agents, by name. Their events arrive at `/api/channels/NAME`, and mails at the handler.
+   *
+   * @example
+   * channels: {
+   *   slack: {
+   *     agent: "guide",
+   *     adapter: (env: DramatisEnv & { SLACK_BOT_TOKEN: string; SLACK_SIGNING_SECRET: string }) =>
+   *       slack({ botToken: env.SLACK_BOT_TOKEN, signingSecret: env.SLACK_SIGNING_SECRET }),
+   *     user: ({ sender }) => ({ subject: sender }),
+   *   },
+   * }
+   */
+  channels?: Readonly<Record<string, ChannelOptions<DramatisEnv>>>;
   workspaces?: {
     /**
      * The first segment of the branches of conversations and runs, such as `dramatis/conv-…`. Default: `dramatis`. After a change, existing

@@ -32,6 +32,7 @@ export function missingParts(
   canAuthenticate: boolean,
   classes: WorkerClasses,
   missingKey: string | undefined,
+  hasChannels: boolean,
 ): MissingPart[] {
   const parts: (MissingPart & { isThere: boolean })[] = [
     {
@@ -64,6 +65,11 @@ export function missingParts(
       name: "Trigger",
       message: `Triggers answer 503. ${notExported("Trigger")}`,
       isThere: classes.has("Trigger"),
+    },
+    {
+      name: "Channel",
+      message: `Channels answer 503. ${notExported("Channel")}`,
+      isThere: classes.has("Channel") || !hasChannels,
     },
     {
       name: "EventLog",

@@ -27,6 +27,7 @@ import { openAiErrors } from "./openai/errors.ts";
 import { isList } from "./openapi/operation.ts";
 import { addRoutes } from "./openapi/route.ts";
 import { AUTHENTICATED_ROUTES, OPERATIONS } from "./operations.ts";
+import { channelRoutes } from "./routes/channels.ts";
 import { DEFERRED, deferredRoutes, withoutHandle } from "./routes/deferred.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
@@ -98,6 +99,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   });
   addRoutes(app, deferredRoutes);
   webhookRoutes(app, countSender);
+  channelRoutes(app, countSender);
   app.use("/v1/*", openAiErrors);
   app.use("/a2a/*", a2aErrors);
   // SAFETY: as above.

@@ -15,6 +15,7 @@ import { agentRoutes } from "./routes/agents.ts";
 import { approvalRoutes } from "./routes/approvals.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { attachmentRoutes } from "./routes/attachments.ts";
+import { channelOperations } from "./routes/channels.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { conversationListRoutes } from "./routes/conversation-lists.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
@@ -70,6 +71,7 @@ export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...eventLogRoutes,
   ...triggerRoutes,
   ...webhookOperations,
+  ...channelOperations,
   ...signalRoutes,
   ...deferredRoutes,
   ...eventRoutes,

@@ -2,6 +2,7 @@
 
 import type { LocationHint } from "../shared/location.ts";
 import type { AgentApi } from "./agent-api.ts";
+import type { ChannelApi } from "./channels.ts";
 import type { ConversationApi } from "./conversation-api.ts";
 import type { CoordinatorApi } from "./coordinator-api.ts";
 import type { ActorAddress } from "./envelope.ts";
@@ -32,6 +33,8 @@ export interface ActorLookup {
   conversation(tenant: string, id: string, hint?: LocationHint): Promise<ConversationActor>;
   /** Throws `UNAVAILABLE` if this runtime has no runs of workflows. */
   coordinator(tenant: string, id: string, hint?: LocationHint): Promise<RunActor>;
+  /** Throws `UNAVAILABLE` if this runtime has no channels. */
+  channel(tenant: string, id: string): Promise<ChannelApi>;
   /** Throws `UNAVAILABLE` if this runtime has no triggers. */
   trigger(tenant: string, id: string, hint?: LocationHint): Promise<TriggerApi>;
   /** Throws `UNAVAILABLE` if this runtime has no log of events. */

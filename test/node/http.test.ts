@@ -497,9 +497,10 @@ function untouchable(authorize: () => never | Promise<Principal | Response>) {
     requestPorts: () => ({
       actors: {
         ...{ agent: tooFar, conversation: tooFar, coordinator: tooFar, trigger: tooFar },
-        ...{ eventLog: tooFar, workspace: tooFar, mailbox: tooFar },
+        ...{ channel: tooFar, eventLog: tooFar, workspace: tooFar, mailbox: tooFar },
       },
       location: tooFar,
+      channel: tooFar,
       deadLetters: tooFar,
       triggers: tooFar,
       settings: tooFar,
@@ -593,6 +594,7 @@ describe("authentication", () => {
       requestPorts: () => ({
         actors: {
           agent: untouched,
+          channel: untouched,
           conversation: untouched,
           coordinator: untouched,
           trigger: untouched,
@@ -601,6 +603,7 @@ describe("authentication", () => {
           mailbox: untouched,
         },
         location: untouched,
+        channel: untouched,
         deadLetters: untouched,
         triggers: untouched,
         settings: untouched,

@@ -3,6 +3,7 @@ import type { TestProject } from "vitest/node";
 import { startGitServer } from "./git-server.ts";
 import { startMcpServers } from "./mcp-server.ts";
 import { startScriptedProvider } from "./scripted-provider.ts";
+import { startSlackServer } from "./slack-server.ts";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const provider = await startScriptedProvider();
@@ -12,7 +13,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("mcpUrl", mcp.url);
   const git = await startGitServer();
   project.provide("gitUrl", git.url);
+  const slack = await startSlackServer();
+  project.provide("slackUrl", slack.url);
   return async () => {
+    await slack.close();
     await git.close();
     await provider.close();
     await mcp.close();
@@ -25,5 +29,6 @@ declare module "vitest" {
     providerControlUrl: string;
     mcpUrl: string;
     gitUrl: string;
+    slackUrl: string;
   }
 }

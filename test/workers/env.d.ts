@@ -21,6 +21,7 @@ declare namespace Cloudflare {
     MCP_URL: string;
     MCP_TOKEN: string;
     GIT_URL: string;
+    SLACK_URL: string;
   }
   interface GlobalProps {
     mainModule: typeof import("./worker.ts");

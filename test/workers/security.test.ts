@@ -216,6 +216,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   deleteTrigger: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   rotateTriggerSecret: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   deliverToTrigger: same(NOT_FOUND),
+  deliverToChannel: same(NOT_FOUND),
   completeOperation: same(NOT_FOUND),
   resolveApproval: READ,
   submitToolResult: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
@@ -342,6 +343,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   }),
   changeTrigger: () => ({ enabled: false }),
   deliverToTrigger: () => "Let me in.",
+  deliverToChannel: () => "Let me in.",
 };
 
 const QUERIES: Record<string, () => string> = {
@@ -547,6 +549,7 @@ function pathOf(path: string, ids: Ids, method = "get"): string {
     .replace(":operationId", operation)
     .replace(":attachmentId", attachment)
     .replace(":server", "steady")
+    .replace(":channel", "team-chat")
     .replace(":memoryId", ids.memory)
     .replace(":eventId", ids.message)
     .replace(":type/:participantId", "user/ada")
@@ -621,7 +624,7 @@ describe("AUTH-1 a bad credential", () => {
       const response = await request(operation, token);
       if (operation.open === true) {
         // An unsigned handle or delivery is unknown for every sender.
-        const isSigned = ["completeOperation", "deliverToTrigger"].includes(operation.id);
+        const isSigned = ["completeOperation", "deliverToTrigger", "deliverToChannel"].includes(operation.id);
         expect(response.status).toBe(isSigned ? 404 : 200);
         continue;
       }

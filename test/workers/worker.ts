@@ -11,6 +11,7 @@ import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import { SessionAgent } from "../../src/agents/base/session-agent.ts";
 import { Wakeups } from "../../src/agents/base/timers/wakeups.ts";
+import { mail, slack } from "../../src/channels.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/auth/authorize.ts";
 import { library as strategies } from "../../src/library/strategies/strategies.ts";
@@ -146,11 +147,42 @@ const app = dramatis({
       ...["mcp-flows/double-again", "mcp-flows/imitation", "mcp-flows/search"],
     ],
   },
+  channels: {
+    slack: {
+      agent: "channel-guide",
+      adapter: () =>
+        slack({
+          botToken: "xoxb-test",
+          signingSecret: "the signing secret of the tests",
+          apiUrl: `${environment.SLACK_URL}/api`,
+        }),
+      user: ({ sender }) => (sender.endsWith(":U0STRANGER") ? null : { subject: sender, tenant: "test" }),
+    },
+    mail: {
+      agent: "channel-guide",
+      adapter: () =>
+        mail({
+          address: "help@dramatis.test",
+          binding: {
+            async send(message) {
+              const [to] = [message.to].flat();
+              const address = typeof to === "string" ? to : to?.email;
+              const init = { method: "POST", body: JSON.stringify(message) };
+              return (await fetch(`${environment.SLACK_URL}/mails/${address}`, init)).json();
+            },
+          },
+        }),
+      user: ({ sender }) => ({ subject: sender, tenant: "test" }),
+    },
+  },
   // Tests send any number of requests. Tests of limits have their own applications.
   limits: { requests: false, fanOutWidth: 250 },
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, Channel, EventLog, Workspace, Executor } = app;
+
+/** Takes a mail, as Cloudflare Email Routing does. */
+export const { email } = app.handler;
 
 /** Conversations that accept three turns, and another every ten seconds. Secret requests are refused. */
 export const { Conversation: LimitedConversation } = dramatis({

@@ -15,6 +15,7 @@ import type { ResolveHost } from "../../library/tasks/resolver.ts";
 import type { McpTools } from "../../mcp/mcp-tools.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
+import type { Channel } from "../../protocol/channels.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";
 import type { Principal } from "../../shared/principal.ts";
 import type { SignIn } from "../../shared/sign-in.ts";
@@ -22,6 +23,8 @@ import type { SignIn } from "../../shared/sign-in.ts";
 /** The ports that depend on a request's environment. The functions throw `UNAVAILABLE` if a binding is missing. */
 export interface RequestPorts {
   actors: ActorLookup;
+  /** Returns a channel of the application. Throws `NOT_FOUND`. */
+  channel(name: string): Channel;
   /** Allowed locations for the agents and conversations of a tenant. */
   location(tenant: string): LocationPolicy;
   directory(): Directory;

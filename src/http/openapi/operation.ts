@@ -17,6 +17,7 @@ export const TAGS = {
   approvals: "Calls of tools and gates that wait for you.",
   triggers: "Starts of runs and turns at a time, by cron, or by a signed webhook.",
   openai: "The same for clients of the OpenAI API: a model is an agent. Errors are `{error}` here.",
+  channels: "Places outside of Dramatis where people write to agents, such as Slack.",
   agui: "The same for clients of AG-UI, such as CopilotKit.",
   a2a: "The same for clients of A2A, such as agents of other systems.",
   delivery: "Dead letters between actors, for operators and administrators.",

@@ -14,6 +14,7 @@ export function durableActors(env: object): ActorLookup {
       durableActor(env, { kind: "conversation", tenant, id }, "UNAVAILABLE", hint),
     coordinator: (tenant, id, hint) =>
       durableActor(env, { kind: "coordinator", tenant, id }, "UNAVAILABLE", hint),
+    channel: (tenant, id) => durableActor(env, { kind: "channel", tenant, id }, "UNAVAILABLE"),
     trigger: (tenant, id, hint) => durableActor(env, { kind: "trigger", tenant, id }, "UNAVAILABLE", hint),
     eventLog: (tenant, id) => durableActor(env, { kind: "event-log", tenant, id }, "UNAVAILABLE"),
     workspace: (tenant, id) => durableActor(env, { kind: "workspace", tenant, id }, "UNAVAILABLE"),

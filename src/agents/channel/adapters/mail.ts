@@ -1,0 +1,55 @@
+/**
+ * Mail, by Cloudflare Email Routing and the binding of Cloudflare's Email Service, on the SDK's mail channel.
+ *
+ * EMAIL-1  A mail of a program, such as a notice of absence, gets no answer.
+ * EMAIL-2  An address is no proof of its sender, so memories of a mail are tainted.
+ */
+import { type EmailSendBinding, email } from "agents/experimental/channels/email";
+import type { ChannelAdapter } from "../../../protocol/channels.ts";
+import { shorten } from "../../../shared/text.ts";
+import { eventOf } from "./events.ts";
+
+export interface MailOptions {
+  /** A binding `send_email` of the Worker. */
+  binding: EmailSendBinding;
+  /** The address of the agent. It takes mails to this address, and answers from it. */
+  address: string;
+}
+
+/**
+ * Connects an address of mail.
+ *
+ * @example
+ * adapter: (env) => mail({ binding: env.EMAIL, address: "help@acme.example" })
+ */
+export function mail({ binding, address }: MailOptions): ChannelAdapter {
+  const channel = email({ binding, from: address, participant: () => null, inbound: { to: address } });
+  return {
+    async receiveMail(message) {
+      const received = await channel.emailIngress?.receive(message);
+      if (received === undefined || received === null) return null;
+      return received.events.map(({ event }) => ({ ...eventOf(event, textOf(event)), isUnproven: true }));
+    },
+    async deliver(surface, { text }) {
+      if (channel.deliver === undefined) throw new TypeError("The SDK's mail channel sends no mails.");
+      const place = { channelKey: "mail", version: 1, address: surface, label: address } as const;
+      return channel.deliver(place, { markdown: text });
+    },
+  };
+}
+
+/** Longest text of a mail, in UTF-16 units. The rest is left out. */
+const MAX_LENGTH = 100_000;
+
+/** Returns the text of a mail with its subject, and the names of its attachments. */
+function textOf(event: Parameters<typeof eventOf>[0]): string {
+  if (event.type !== "message") return "";
+  const { title, text, attachments = [], reply } = event.message;
+  const names = attachments.map(({ name }) => name ?? "without a name");
+  const parts = [
+    ...(title === undefined || reply !== undefined ? [] : [title]),
+    text,
+    ...(names.length === 0 ? [] : [`(Attachments, which cannot be read: ${names.join(", ")})`]),
+  ];
+  return shorten(parts.filter((part) => part !== "").join("\n\n"), MAX_LENGTH);
+}

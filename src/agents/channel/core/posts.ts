@@ -1,0 +1,94 @@
+/**
+ * What a thread posts. Pure.
+ *
+ * CHANNEL-5  A post is sent at most once, except a post whose attempt surely failed. After a crash during an attempt nobody knows whether it was
+ *            sent, so it is not sent again. An edit of a sent text is repeated, because its repetition changes nothing.
+ */
+import type { ChannelDelivery, ChannelText } from "../../../protocol/channels.ts";
+import type { SubscribedFrame } from "../../../protocol/subscribers.ts";
+import { backoffMs } from "../../../shared/backoff.ts";
+import type { Json } from "../../../shared/json.ts";
+import { shorten, wholeLength } from "../../../shared/text.ts";
+
+/** Attempts of a post or of an input. With the pauses, they take about an hour. */
+export const MAX_ATTEMPTS = 12;
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 600_000;
+/** Length of an input of a tool in a request for approval. */
+const MAX_INPUT_LENGTH = 1_500;
+
+/** The state of a post that waits. */
+export interface Post {
+  seq: number;
+  surface: Json;
+  body: ChannelText;
+  attempts: number;
+  /** The reference of the sent text that the post replaces. */
+  replaces?: string;
+}
+
+export type AfterAttempt =
+  | { type: "done" }
+  | { type: "again"; pauseMs: number }
+  /** `isSent` is `null` if nobody knows. */
+  | { type: "given up"; isSent: false | null; reason: string };
+
+/** Returns what follows an attempt of a post (CHANNEL-5). */
+export function afterAttempt(
+  { attempts, replaces }: Pick<Post, "attempts" | "replaces">,
+  result: ChannelDelivery,
+): AfterAttempt {
+  if (result.status === "delivered") return { type: "done" };
+  const { code, message } = result.error;
+  const reason = `${code}: ${message}`;
+  const mayRepeat = result.status === "failed" ? result.retryable : replaces !== undefined;
+  if (mayRepeat && attempts < MAX_ATTEMPTS) {
+    const asked = result.status === "failed" ? (result.retryAfterMs ?? 0) : 0;
+    return { type: "again", pauseMs: Math.max(asked, pauseMs(attempts)) };
+  }
+  return { type: "given up", isSent: result.status === "failed" ? false : null, reason };
+}
+
+/** Returns the pause after failed attempts, in milliseconds. */
+export function pauseMs(attempts: number): number {
+  return backoffMs(attempts, FIRST_PAUSE_MS, MAX_PAUSE_MS);
+}
+
+/** Returns the text that a frame posts; `null` if it posts none. `withInterim`: texts beside calls of tools are posted, too. */
+export function textOf(frame: SubscribedFrame, withInterim: boolean): ChannelText | null {
+  if (frame.omitted)
+    return frame.type === "message.completed"
+      ? { text: "The answer is too long for this place. Read it in the console." }
+      : null;
+  switch (frame.type) {
+    case "message.completed": {
+      const { content, interim } = frame.data;
+      return content.trim() === "" || (interim && !withInterim) ? null : { text: content };
+    }
+    case "turn.failed":
+      return { text: `I could not answer: ${frame.data.error.message}` };
+    case "approval.requested": {
+      const { name, input, of } = frame.data;
+      const asked = of ?? { name, input };
+      const shown = shorten(JSON.stringify(asked.input, null, 2), MAX_INPUT_LENGTH);
+      const text = `\`${asked.name}\` needs an approval:\n\n\`\`\`json\n${shown}\n\`\`\``;
+      return { text, approval: { operationId: of?.operationId ?? frame.operationId ?? "" } };
+    }
+    default:
+      return null;
+  }
+}
+
+/** Divides a text into parts of at most `max` units, if possible between lines or words. The parts together are the text, without blank ends. */
+export function partsOf(text: string, max = Number.POSITIVE_INFINITY): string[] {
+  const parts: string[] = [];
+  let rest = text.trim();
+  while (rest.length > max) {
+    const head = rest.slice(0, max + 1);
+    const at = [head.lastIndexOf("\n"), head.lastIndexOf(" ")].find((index) => index > max / 2);
+    const end = at ?? wholeLength(rest, max);
+    parts.push(rest.slice(0, end).trimEnd());
+    rest = rest.slice(end).trimStart();
+  }
+  return rest === "" ? parts : [...parts, rest];
+}

@@ -1,0 +1,117 @@
+/**
+ * The text of a running turn, shown in the channel while it grows.
+ *
+ * CHANNEL-7  A text that is not complete after `FIRST_MS` is shown, and replaced at most every `EDIT_MS`. The complete text replaces the preview. An error
+ *            of a preview changes no turn and no post.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import type { ChannelAdapter } from "../../protocol/channels.ts";
+import { type Frame, parseFrame } from "../../protocol/frames.ts";
+import type { Json } from "../../shared/json.ts";
+import { cut } from "../../shared/text.ts";
+import type { Preview } from "./store.ts";
+
+/** Slack allows about one message per second and channel. In milliseconds. */
+const EDIT_MS = 1_500;
+/** An answer that is complete sooner has no preview. In milliseconds. */
+const FIRST_MS = 400;
+/** Marks a text that is not complete. */
+const GROWS = " …";
+
+export interface PreviewPorts {
+  clock: Pick<Clock, "now" | "timer">;
+  adapter: Pick<ChannelAdapter, "deliver" | "maxLength"> & Required<Pick<ChannelAdapter, "edit">>;
+  surface: Json;
+  /** Stores the reference of a sent preview. Called before `end` resolves. */
+  store(preview: Preview): void;
+}
+
+/** Shows the messages of one turn. */
+export class TurnPreview {
+  /** The message that grows; `null` if none does. */
+  #message: { id: string; text: string; reference?: string } | null = null;
+  #complete = new Set<string>();
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #timer: (() => void) | null = null;
+  #sending: Promise<void> | null = null;
+
+  constructor(private readonly ports: PreviewPorts) {}
+
+  /** Reads the frames of the turn, and shows its text. Resolves after the end of the stream. Never throws. */
+  async follow(frames: ReadableStream<Uint8Array>): Promise<void> {
+    let rest = "";
+    try {
+      for await (const chunk of frames.pipeThrough(new TextDecoderStream())) {
+        const lines = (rest + chunk).split("\n");
+        rest = lines.pop() ?? "";
+        for (const line of lines) {
+          const frame = parseFrame(line);
+          if (frame !== null) this.#push(frame);
+        }
+      }
+    } catch (error) {
+      console.warn("The preview of a turn ended.", error);
+    }
+    this.#stop();
+    await this.#sending;
+  }
+
+  /** Ends the preview of a message. Resolves when nothing is being sent. */
+  async end(messageId: string): Promise<void> {
+    this.#complete.add(messageId);
+    if (this.#message?.id === messageId) this.#stop();
+    await this.#sending;
+  }
+
+  #stop(): void {
+    this.#message = null;
+    this.#timer?.();
+    this.#timer = null;
+  }
+
+  #push(frame: Frame): void {
+    const { messageId } = frame;
+    if (messageId === undefined || this.#complete.has(messageId)) return;
+    if (frame.type === "message.completed") return void this.end(messageId);
+    if (frame.type !== "message.delta") return;
+    const { offset, text } = frame.data;
+    if (this.#message?.id !== messageId) this.#message = { id: messageId, text: "" };
+    this.#message.text = this.#message.text.slice(0, offset) + text;
+    this.#plan();
+  }
+
+  #plan(): void {
+    if (this.#timer !== null || this.#sending !== null || this.#message === null) return;
+    const { clock } = this.ports;
+    const wait = Math.max(
+      this.#message.reference === undefined ? FIRST_MS : 0,
+      this.#sentAt + EDIT_MS - clock.now(),
+    );
+    this.#timer = clock.timer(wait, () => {
+      this.#timer = null;
+      if (this.#message === null || this.#message.text.trim() === "") return;
+      const { length } = this.#message.text;
+      this.#sentAt = clock.now();
+      this.#sending = this.#send(this.#message).finally(() => {
+        this.#sending = null;
+        if (this.#message !== null && this.#message.text.length > length) this.#plan();
+      });
+    });
+  }
+
+  async #send(message: { id: string; text: string; reference?: string }): Promise<void> {
+    const { adapter, surface, store } = this.ports;
+    const { id: messageId, reference } = message;
+    const longest = (adapter.maxLength ?? Number.POSITIVE_INFINITY) - GROWS.length;
+    const text = { text: cut(message.text, longest) + GROWS };
+    try {
+      if (reference !== undefined) return void (await adapter.edit(surface, reference, text));
+      const result = await adapter.deliver(surface, text);
+      if (result.status !== "delivered" || result.reference === undefined) return;
+      message.reference = result.reference;
+      store({ messageId, reference: result.reference });
+    } catch (error) {
+      console.warn("A preview was not sent.", error);
+    }
+  }
+}

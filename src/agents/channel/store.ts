@@ -1,0 +1,185 @@
+/** The storage of a thread: its record, the events of the last 14 days, and the posts that wait. */
+import type { ChannelInput, ChannelText } from "../../protocol/channels.ts";
+import type { Json } from "../../shared/json.ts";
+import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
+import type { Post } from "./core/posts.ts";
+
+const SCHEMA: ActorSchema = { of: "channel", first: 1, steps: [] };
+const KEY = "channel";
+/** Platforms repeat an event for hours. A mail may come again after days. */
+const KEPT_MS = 14 * 86_400_000;
+
+const TABLES = [
+  `CREATE TABLE IF NOT EXISTS channel_inputs (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL,
+    subject TEXT NOT NULL, surface TEXT NOT NULL, body TEXT, turn_id TEXT, preview TEXT, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
+  "CREATE INDEX IF NOT EXISTS channel_inputs_by_turn ON channel_inputs (turn_id) WHERE turn_id IS NOT NULL",
+  "CREATE INDEX IF NOT EXISTS channel_inputs_open ON channel_inputs (seq) WHERE body IS NOT NULL",
+  `CREATE TABLE IF NOT EXISTS channel_posts (seq INTEGER PRIMARY KEY AUTOINCREMENT, surface TEXT NOT NULL, body TEXT NOT NULL,
+    turn_id TEXT, message_id TEXT, is_sending INTEGER NOT NULL, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
+];
+
+/** A thread of a channel, and its conversation. */
+export interface ChannelRecord {
+  channel: string;
+  tenant: string;
+  agentId: string;
+  thread: string;
+  /** Changes when a conversation of the thread is over. */
+  generation: number;
+  /** The user who began the conversation. Absent until it exists. */
+  owner?: string;
+}
+
+/** An event that waits for its turn. */
+export interface WaitingInput {
+  seq: number;
+  id: string;
+  subject: string;
+  surface: Json;
+  body: Pick<ChannelInput, "text" | "answer" | "untrusted">;
+  attempts: number;
+  due: number;
+}
+
+/** A message of which a part was posted. */
+export interface Preview {
+  messageId: string;
+  reference: string;
+}
+
+type PostRow = {
+  seq: number;
+  surface: string;
+  body: string;
+  turn_id: string | null;
+  message_id: string | null;
+  is_sending: number;
+  attempts: number;
+  due: number;
+};
+
+export class ChannelStore {
+  readonly #record: VersionedRecord<ChannelRecord>;
+
+  constructor(private readonly stores: ActorStores) {
+    this.#record = new VersionedRecord(SCHEMA, stores, KEY);
+  }
+
+  /** Throws `UNAVAILABLE` for storage of a newer release. */
+  find(): ChannelRecord | undefined {
+    return this.#record.get();
+  }
+
+  put(record: ChannelRecord): void {
+    if (this.find() === undefined) for (const table of TABLES) this.#run(table);
+    this.#record.put(record);
+  }
+
+  /** Forgets the conversation of the thread, and its events. The next event begins another conversation. */
+  forget({ owner: _, ...record }: ChannelRecord): void {
+    this.#run("DELETE FROM channel_inputs WHERE body IS NULL");
+    this.put({ ...record, generation: record.generation + 1 });
+  }
+
+  /** Adds an event. Returns `false` if it is known. Deletes some old events. */
+  addInput({ id, subject, surface, text, answer, untrusted }: ChannelInput, now: number): boolean {
+    const body = JSON.stringify({ text, answer, untrusted });
+    const [row] = this.stores.database.all<{ seq: number }>(
+      `INSERT INTO channel_inputs (id, at, subject, surface, body, attempts, due) VALUES (?, ?, ?, ?, ?, 0, ?)
+        ON CONFLICT (id) DO NOTHING RETURNING seq`,
+      ...[id, now, subject, JSON.stringify(surface), body, now],
+    );
+    this.#run(
+      "DELETE FROM channel_inputs WHERE seq IN (SELECT seq FROM channel_inputs WHERE body IS NULL AND at < ? ORDER BY seq LIMIT 20)",
+      now - KEPT_MS,
+    );
+    return row !== undefined;
+  }
+
+  get waiting(): number {
+    const [row] = this.stores.database.all<{ n: number }>(
+      "SELECT count(*) AS n FROM channel_inputs WHERE body IS NOT NULL",
+    );
+    return row?.n ?? 0;
+  }
+
+  /** Returns the oldest event that waits. */
+  nextInput(): WaitingInput | undefined {
+    const [row] = this.stores.database.all<
+      Omit<WaitingInput, "surface" | "body"> & { surface: string; body: string }
+    >(
+      "SELECT seq, id, subject, surface, body, attempts, due FROM channel_inputs WHERE body IS NOT NULL ORDER BY seq LIMIT 1",
+    );
+    return row && { ...row, surface: JSON.parse(row.surface), body: JSON.parse(row.body) };
+  }
+
+  delayInput(seq: number, attempts: number, due: number): void {
+    this.#run("UPDATE channel_inputs SET attempts = ?, due = ? WHERE seq = ?", attempts, due, seq);
+  }
+
+  /** Ends an event. Its text is deleted. */
+  endInput(seq: number, turnId: string | null): void {
+    this.#run("UPDATE channel_inputs SET body = NULL, turn_id = ? WHERE seq = ?", turnId, seq);
+  }
+
+  /** Returns where the answers of a turn go; `undefined` if no event of this thread started it. */
+  placeOf(turnId: string): { surface: Json; preview?: Preview } | undefined {
+    const [row] = this.stores.database.all<{ surface: string; preview: string | null }>(
+      "SELECT surface, preview FROM channel_inputs WHERE turn_id = ? ORDER BY seq DESC LIMIT 1",
+      turnId,
+    );
+    if (row === undefined) return undefined;
+    return {
+      surface: JSON.parse(row.surface),
+      ...(row.preview !== null && { preview: JSON.parse(row.preview) }),
+    };
+  }
+
+  putPreview(turnId: string, preview: Preview): void {
+    this.#run("UPDATE channel_inputs SET preview = ? WHERE turn_id = ?", JSON.stringify(preview), turnId);
+  }
+
+  addPost(
+    surface: Json,
+    body: ChannelText,
+    { turnId, messageId }: { turnId?: string | undefined; messageId?: string | undefined },
+    now: number,
+  ): void {
+    this.#run(
+      "INSERT INTO channel_posts (surface, body, turn_id, message_id, is_sending, attempts, due) VALUES (?, ?, ?, ?, 0, 0, ?)",
+      ...[JSON.stringify(surface), JSON.stringify(body), turnId ?? null, messageId ?? null, now],
+    );
+  }
+
+  /** Returns the oldest post that waits, its turn, and whether an attempt has begun. */
+  nextPost(): (Post & { due: number; isSending: boolean; turnId?: string; messageId?: string }) | undefined {
+    const [row] = this.stores.database.all<PostRow>("SELECT * FROM channel_posts ORDER BY seq LIMIT 1");
+    if (row === undefined) return undefined;
+    const { seq, attempts, due, turn_id: turnId, message_id: messageId } = row;
+    const preview = turnId === null ? undefined : this.placeOf(turnId)?.preview;
+    const replaces = preview !== undefined && preview.messageId === messageId ? preview.reference : undefined;
+    return {
+      ...{ seq, attempts, due, isSending: row.is_sending === 1 },
+      ...{ surface: JSON.parse(row.surface), body: JSON.parse(row.body) },
+      ...(replaces !== undefined && { replaces }),
+      ...(turnId !== null && { turnId }),
+      ...(messageId !== null && { messageId }),
+    };
+  }
+
+  /** Marks that an attempt begins, or that the next attempt may begin at `due`. */
+  markPost(seq: number, isSending: boolean, attempts: number, due: number): void {
+    this.#run(
+      "UPDATE channel_posts SET is_sending = ?, attempts = ?, due = ? WHERE seq = ?",
+      ...[isSending ? 1 : 0, attempts, due, seq],
+    );
+  }
+
+  removePost(seq: number): void {
+    this.#run("DELETE FROM channel_posts WHERE seq = ?", seq);
+  }
+
+  #run(sql: string, ...values: (string | number | null)[]): void {
+    this.stores.database.run(sql, ...values);
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Takes the events of channels.
+ *
+ * CHANNEL-8  An event reaches an agent only as the user that the application names for its sender. The user has no roles. An event of a
+ *            program, or of a sender without a user, has no effect.
+ */
+import type { ActorLookup } from "../protocol/actor-lookup.ts";
+import {
+  CHANNEL_NAME,
+  type Channel,
+  type ChannelEvent,
+  type ChannelMail,
+  type ChannelOptions,
+  noSuchChannel,
+} from "../protocol/channels.ts";
+import { charactersOf } from "../protocol/ids.ts";
+import { defined } from "../shared/defined.ts";
+import { invalid, unwrap } from "../shared/errors.ts";
+import { usablePrincipal } from "../shared/principal.ts";
+import { sha256Hex } from "../shared/sha256.ts";
+
+interface ChannelPorts {
+  actors: Pick<ActorLookup, "channel">;
+}
+
+/** The channels of an application. `of` throws `NOT_FOUND`. */
+export function channelsOf<Env>(options: Readonly<Record<string, ChannelOptions<Env>>>) {
+  for (const name of Object.keys(options))
+    if (!CHANNEL_NAME.test(name))
+      throw invalid(
+        `The channel ${JSON.stringify(name)} needs a name of 1 to 40 lower-case letters, digits and hyphens that begins with a letter.`,
+      );
+  const at = (env: Env, { adapter, ...rest }: ChannelOptions<Env>): Channel => ({
+    ...rest,
+    adapter: adapter(env),
+  });
+  return {
+    of(env: Env, name: string): Channel {
+      const found = Object.hasOwn(options, name) ? options[name] : undefined;
+      if (found === undefined) throw noSuchChannel(name);
+      return at(env, found);
+    },
+    all: (env: Env): Map<string, Channel> =>
+      new Map(Object.entries(options).map(([name, channel]) => [name, at(env, channel)])),
+  };
+}
+
+/** Passes the events of a verified request to the actors of their threads. Resolves when they are stored. */
+export async function takeEvents(
+  { actors }: ChannelPorts,
+  name: string,
+  { agent, user, accepts = isForAgent }: Channel,
+  events: readonly ChannelEvent[],
+): Promise<void> {
+  for (const event of events) {
+    if (event.isAutomatic || (event.answer === undefined && !accepts(event))) continue;
+    const found = await user(event);
+    if (found === null) continue;
+    const { subject, tenant } = usablePrincipal({ tenant: "local", ...found, roles: [] });
+    const { thread, id, surface, text, answer, isUnproven } = event;
+    const key = charactersOf(await sha256Hex(JSON.stringify([name, thread])));
+    const actor = await actors.channel(tenant, `${name}-${key}`);
+    const input = { channel: name, tenant, agentId: agent, thread, id, subject, surface, text };
+    unwrap(await actor.take({ ...input, ...defined({ answer, untrusted: isUnproven }) }));
+  }
+}
+
+/** Takes a mail by the first channel that its address belongs to. Rejects other mails. */
+export async function takeMail(
+  ports: ChannelPorts,
+  channels: ReadonlyMap<string, Channel>,
+  mail: ChannelMail,
+): Promise<void> {
+  for (const [name, channel] of channels) {
+    const events = (await channel.adapter.receiveMail?.(mail)) ?? null;
+    if (events !== null) return takeEvents(ports, name, channel, events);
+  }
+  mail.setReject("No agent has this address.");
+}
+
+function isForAgent({ isDirect, isMention, isUnproven, text }: ChannelEvent): boolean {
+  return text.trim() !== "" && (isDirect || isMention || isUnproven === true);
+}

@@ -1,0 +1,54 @@
+/** `/api/channels`: takes the requests of channels. Their signature replaces authentication. */
+import { z } from "zod";
+import { CHANNEL_NAME, noSuchChannel } from "../../protocol/channels.ts";
+import { readBytes } from "../base/body.ts";
+import type { HttpRoutes } from "../base/context.ts";
+import { takeEvents } from "../channels.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
+
+const PATH = "/api/channels/:channel" as const;
+/** Slack's events have less than 64 KiB. */
+const MAX_BYTES = 1024 * 1024;
+
+export const channelOperations: readonly ApiOperation[] = [
+  {
+    id: "deliverToChannel",
+    method: "post",
+    path: PATH,
+    tag: "channels",
+    summary: "Deliver the event of a channel",
+    description:
+      "The platform of the channel sends its events here, such as Slack. The adapter of the channel verifies the signature, and answers as the platform expects. A message starts a turn of the channel's agent. A repeated event has no effect.",
+    open: true,
+    params: z.object({
+      channel: z
+        .string()
+        .regex(CHANNEL_NAME)
+        .meta({ description: "A name in `channels`.", example: "team-chat" }),
+    }),
+    body: z.unknown().meta({ description: "As the platform sends it.", example: {} }),
+    answers: [{ status: 200, description: "The event is stored, or needs no answer." }],
+    errors: ["NOT_FOUND", "TOO_LARGE", "RATE_LIMITED", "QUEUE_OVERFLOW"],
+  },
+];
+
+/** `count` counts a refused request of an address, and throws `RATE_LIMITED`. */
+export function channelRoutes(
+  app: HttpRoutes,
+  count: (request: Request, env: unknown) => Promise<void>,
+): void {
+  app.post(PATH, async ({ req, env, var: ports }) => {
+    const name = req.param("channel");
+    const channel = ports.channel(name);
+    if (channel.adapter.receive === undefined) throw noSuchChannel(name);
+    const body = await readBytes(req.raw, Math.min(MAX_BYTES, ports.maxBodyBytes));
+    const { url, headers } = req.raw;
+    const { events, response } = await channel.adapter.receive(
+      new Request(url, { method: "POST", headers, body }),
+    );
+    // A platform sends the events of all people from few addresses, so only refused requests count.
+    if (!response.ok) await count(req.raw, env);
+    await takeEvents(ports, name, channel, events);
+    return response;
+  });
+}

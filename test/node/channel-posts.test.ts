@@ -1,0 +1,101 @@
+/** What a thread of a channel posts, and when a post is repeated. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { afterAttempt, MAX_ATTEMPTS, partsOf, pauseMs, textOf } from "../../src/agents/channel/core/posts.ts";
+import type { ChannelDelivery } from "../../src/protocol/channels.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+
+const error = { code: "ratelimited", message: "Later." };
+const failed = (retryable: boolean): ChannelDelivery => ({ status: "failed", retryable, error });
+const uncertain: ChannelDelivery = { status: "uncertain", error };
+
+describe("CHANNEL-5 after an attempt", () => {
+  test("a post is repeated only if it surely failed, and an edit also if nobody knows", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 2 * MAX_ATTEMPTS }),
+        fc.boolean(),
+        fc.constantFrom(failed(true), failed(false), uncertain, { status: "delivered" } as const),
+        (attempts, isEdit, result) => {
+          const mayRepeat = result === uncertain ? isEdit : result.status === "failed" && result.retryable;
+          const givenUp = {
+            ...{ type: "given up", isSent: result === uncertain ? null : false },
+            reason: "ratelimited: Later.",
+          };
+          const expected =
+            result.status === "delivered"
+              ? { type: "done" }
+              : mayRepeat && attempts < MAX_ATTEMPTS
+                ? { type: "again", pauseMs: pauseMs(attempts) }
+                : givenUp;
+          expect(afterAttempt({ attempts, ...(isEdit && { replaces: "1.1" }) }, result)).toEqual(expected);
+        },
+      ),
+    );
+  });
+
+  test("the pause is as long as the platform asks", () => {
+    const asked = { ...failed(true), retryAfterMs: 30_000 } as ChannelDelivery;
+    expect(afterAttempt({ attempts: 1 }, asked)).toEqual({ type: "again", pauseMs: 30_000 });
+  });
+});
+
+describe("parts of a text", () => {
+  test("are short, in order, and lose only blanks", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom("a", " ", "\n", "🙂", "é"), maxLength: 80 }),
+        fc.integer({ min: 2, max: 20 }),
+        (text, max) => {
+          const parts = partsOf(text, max);
+          const plain = (value: string) => value.replaceAll(/\s/g, "");
+          expect(plain(parts.join(""))).toBe(plain(text));
+          for (const part of parts) {
+            expect(part.length).toBeLessThanOrEqual(max);
+            expect(part.isWellFormed()).toBe(true);
+            expect(part.trim()).not.toBe("");
+          }
+        },
+      ),
+    );
+  });
+
+  test("end between words or lines", () => {
+    expect(partsOf("one two three", 8)).toEqual(["one two", "three"]);
+    expect(partsOf("short")).toEqual(["short"]);
+    expect(partsOf("  ")).toEqual([]);
+  });
+});
+
+describe("CHANNEL-4 the text of a frame", () => {
+  const frame = (part: Pick<Frame, "type" | "data">) =>
+    // SAFETY: the parts are those of the type.
+    ({ v: 1, time: "2026-01-01T00:00:00Z", turnId: "turn_1", operationId: "op_1", ...part }) as Frame;
+  const message = (content: string, interim?: true) =>
+    frame({ type: "message.completed", data: { agentId: "guide", content, ...(interim && { interim }) } });
+
+  test("of a message, without empty and interim texts", () => {
+    expect(textOf(message("Hello."), false)).toEqual({ text: "Hello." });
+    expect(textOf(message(" \n"), true)).toBeNull();
+    expect(textOf(message("I look.", true), true)).toEqual({ text: "I look." });
+    expect(textOf(message("I look.", true), false)).toBeNull();
+  });
+
+  test("of a request for approval names the call to answer, also that of an agent below", () => {
+    const data = { name: "ask", input: {}, expiresAt: "2026-01-02T00:00:00Z" };
+    const own = textOf(
+      frame({ type: "approval.requested", data: { ...data, name: "pay", input: { to: "Bob" } } }),
+      true,
+    );
+    expect(own).toMatchObject({
+      approval: { operationId: "op_1" },
+      text: expect.stringContaining('"to": "Bob"'),
+    });
+    const of = { operationId: "op_2", name: "pay", input: { to: "Eve" } };
+    const below = textOf(frame({ type: "approval.requested", data: { ...data, of } as never }), true);
+    expect(below).toMatchObject({
+      approval: { operationId: "op_2" },
+      text: expect.stringContaining('"to": "Eve"'),
+    });
+  });
+});

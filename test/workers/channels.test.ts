@@ -1,0 +1,340 @@
+/** Channels on the real Worker: Slack's signed events and a server with Slack's API, and mails. */
+
+import { abortAllDurableObjects } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { SentMail, SlackChannel, SlackMessage } from "../support/slack-server.ts";
+import { Play } from "./provider.ts";
+import { email } from "./worker.ts";
+import { request } from "./world.ts";
+
+const TEAM = "T0TEAM";
+const BUTTON = { approve: "cloudflare_channels_approve_v1", reject: "cloudflare_channels_reject_v1" };
+
+beforeAll(async () => {
+  const body = JSON.stringify({ id: "channel-guide", persona: "test/careful" });
+  const created = await request("/api/agents", { method: "POST", body });
+  expect([201, 409]).toContain(created.status);
+});
+
+async function signature(text: string, time: number, secret = "the signing secret of the tests") {
+  const encode = (value: string) => new TextEncoder().encode(value);
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", encode(secret), algorithm, false, ["sign"]);
+  const bytes = new Uint8Array(await crypto.subtle.sign("HMAC", key, encode(`v0:${time}:${text}`)));
+  return `v0=${[...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+const deliver = (channel: string, init: RequestInit) =>
+  exports.default.fetch(`http://dramatis.test/api/channels/${channel}`, init);
+
+/** Sends a request to the channel as Slack does. */
+async function slackSends(
+  text: string,
+  { type = "application/json", time = Math.floor(Date.now() / 1_000), secret = "" } = {},
+) {
+  const headers = {
+    "content-type": type,
+    "x-slack-request-timestamp": `${time}`,
+    "x-slack-signature": await signature(text, time, secret || undefined),
+  };
+  return deliver("slack", { method: "POST", body: text, headers });
+}
+
+let made = 0;
+
+/** A channel of Slack that no other test uses. */
+class Place {
+  readonly channel: string;
+  /** The person who writes. */
+  readonly user: string;
+  #events = 0;
+
+  constructor(readonly kind: "D" | "C" = "D") {
+    this.channel = `${kind}0${++made}${Date.now()}`;
+    this.user = `U0${this.channel}`;
+  }
+
+  event(text: string, more: { user?: string; thread?: string; ts?: string } = {}): string {
+    const { user = this.user, thread, ts = `${Date.now()}.${++this.#events}` } = more;
+    const mention = { type: "app_mention", text: `<@U0BOT> ${text}` };
+    return JSON.stringify({
+      type: "event_callback",
+      event_id: `Ev${this.channel}${ts}`,
+      team_id: TEAM,
+      event: {
+        ...(this.kind === "D" ? { type: "message", channel_type: "im", text } : mention),
+        ...{ user, ts, channel: this.channel },
+        ...(thread !== undefined && { thread_ts: thread }),
+      },
+    });
+  }
+
+  async say(text: string, more: Parameters<Place["event"]>[1] = {}): Promise<void> {
+    const response = await slackSends(this.event(text, more));
+    expect(response.status).toBe(200);
+  }
+
+  async press(message: SlackMessage, decision: "approve" | "reject", user = this.user): Promise<Response> {
+    const buttons = message.blocks?.flatMap(({ elements = [] }) => elements) ?? [];
+    const action = buttons.find(({ action_id: id }) => id === BUTTON[decision]);
+    const payload = {
+      ...{ type: "block_actions", team: { id: TEAM }, user: { id: user }, channel: { id: this.channel } },
+      message: { ts: message.ts, ...(message.thread_ts !== undefined && { thread_ts: message.thread_ts }) },
+      actions: [{ ...action, action_ts: `${Date.now()}.9` }],
+    };
+    const text = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
+    return slackSends(text, { type: "application/x-www-form-urlencoded" });
+  }
+
+  async seen(): Promise<SlackChannel> {
+    const response = await fetch(`${env.SLACK_URL}/channels/${this.channel}`);
+    return response.json();
+  }
+
+  /** The texts that Slack shows, once the last of them is complete and there are `count`. */
+  async texts(count: number): Promise<string[]> {
+    let texts: string[] = [];
+    await expect
+      .poll(async () => {
+        texts = (await this.seen()).messages.map(({ text }) => text);
+        return texts.filter((text) => !text.endsWith(" …")).length;
+      })
+      .toBe(count);
+    return texts;
+  }
+
+  async plan(...outcomes: string[]): Promise<void> {
+    await fetch(`${env.SLACK_URL}/plans/${this.channel}`, { method: "POST", body: JSON.stringify(outcomes) });
+  }
+}
+
+describe("I15 Slack", () => {
+  test("CHANNEL-1 SLACK-1 answers the address check of Slack, and takes no event with a wrong, old or absent signature", async () => {
+    const check = await slackSends(JSON.stringify({ type: "url_verification", challenge: "the challenge" }));
+    expect(await check.json()).toEqual({ challenge: "the challenge" });
+    const place = new Place();
+    const event = place.event(new Play({ replies: [[{ text: "Hello." }]] }).content);
+    const old = Math.floor(Date.now() / 1_000) - 301;
+    expect((await slackSends(event, { secret: "another secret" })).status).toBe(401);
+    expect((await slackSends(event, { time: old })).status).toBe(401);
+    expect((await deliver("slack", { method: "POST", body: event })).status).toBe(401);
+    expect((await deliver("absent", { method: "POST", body: event })).status).toBe(404);
+    expect((await place.seen()).calls).toBe(0);
+  });
+
+  test("CHANNEL-2 CHANNEL-4 a direct message is answered once, also if Slack repeats it, and the next message continues", async () => {
+    const place = new Place();
+    const play = new Play({ replies: [[{ text: "Good morning." }]] });
+    const event = place.event(play.content);
+    for (const response of await Promise.all([slackSends(event), slackSends(event)]))
+      expect(response.status).toBe(200);
+    expect(await place.texts(1)).toEqual(["Good morning."]);
+    expect((await slackSends(event)).status).toBe(200);
+    const next = new Play({ replies: [[{ text: "As I said." }]] });
+    await place.say(next.content);
+    expect(await place.texts(2)).toEqual(["Good morning.", "As I said."]);
+    expect(await play.requests()).toHaveLength(1);
+    const [asked] = await next.requests();
+    expect(asked?.body.messages.map(({ content }) => content)).toContain("Good morning.");
+  });
+
+  test("CHANNEL-3 CHANNEL-8 people of a thread share a conversation, others and programs have no effect", async () => {
+    const place = new Place("C");
+    const first = new Play({ replies: [[{ text: "One." }]] });
+    await place.say(first.content, { ts: "100.1" });
+    expect(await place.texts(1)).toEqual(["One."]);
+    const second = new Play({ replies: [[{ text: "Two." }]] });
+    await place.say(second.content, { thread: "100.1", user: "U0BEN" });
+    expect(await place.texts(2)).toEqual(["One.", "Two."]);
+    expect((await place.seen()).messages.map(({ thread_ts: thread }) => thread)).toEqual(["100.1", "100.1"]);
+    const [asked] = await second.requests();
+    expect(JSON.stringify(asked?.body.messages)).toContain("One.");
+    const other = new Play({ replies: [[{ text: "Never." }]] });
+    await place.say(other.content, { thread: "100.1", user: "U0STRANGER" });
+    const bot = JSON.parse(place.event(other.content, { thread: "100.1" }));
+    bot.event.bot_id = "B1";
+    expect((await slackSends(JSON.stringify(bot))).status).toBe(200);
+    const third = new Play({ replies: [[{ text: "Three." }]] });
+    await place.say(third.content, { ts: "200.1" });
+    expect(await place.texts(3)).toEqual(["One.", "Two.", "Three."]);
+    expect(JSON.stringify((await third.requests())[0]?.body.messages)).not.toContain("One.");
+    expect(await other.requests()).toEqual([]);
+  });
+
+  test("CHANNEL-5 SLACK-2 a post is repeated after a rate limit and a fault of Slack", async () => {
+    const place = new Place();
+    await place.plan("429", "internal_error");
+    await place.say(new Play({ replies: [[{ text: "At last." }]] }).content);
+    expect(await place.texts(1)).toEqual(["At last."]);
+  });
+
+  test("CHANNEL-5 a post whose answer is lost is not sent again", async () => {
+    const place = new Place("C");
+    await place.plan("cut");
+    await place.say(new Play({ replies: [[{ text: "Once." }]] }).content, { ts: "1.1" });
+    expect(await place.texts(1)).toEqual(["Once."]);
+    await place.say(new Play({ replies: [[{ text: "The next." }]] }).content, { thread: "1.1" });
+    expect(await place.texts(2)).toEqual(["Once.", "The next."]);
+  });
+
+  test("CHANNEL-5 a post is not sent again if all actors crash before Slack answers", async () => {
+    const place = new Place("C");
+    await place.plan("hang");
+    await place.say(new Play({ replies: [[{ text: "Once." }]] }).content, { ts: "1.1" });
+    expect(await place.texts(1)).toEqual(["Once."]);
+    await abortAllDurableObjects();
+    await place.say(new Play({ replies: [[{ text: "The next." }]] }).content, { thread: "1.1" });
+    expect(await place.texts(2)).toEqual(["Once.", "The next."]);
+  });
+
+  test("CHANNEL-3 after the deletion of the conversation the next message begins another one", async () => {
+    const place = new Place();
+    const first = place.event(new Play({ replies: [[{ text: "One." }]] }).content);
+    await slackSends(first);
+    await place.texts(1);
+    const user = { subject: `slack:${TEAM}:user:${place.user}`, tenant: "test", roles: ["member"] };
+    const list = await request("/api/conversations?limit=1", {}, user);
+    const [{ id }] = ((await list.json()) as { conversations: [{ id: string }] }).conversations;
+    expect((await request(`/api/conversations/${id}`, { method: "DELETE" }, user)).status).toBe(204);
+    await place.say(new Play({ replies: [[{ text: "Anew." }]] }).content);
+    expect(await place.texts(2)).toEqual(["One.", "Anew."]);
+  });
+
+  test("CHANNEL-7 the answer grows in one message while the model writes", async () => {
+    const place = new Place();
+    const play = new Play({
+      replies: [[{ text: "The beginning" }, { gate: "rest" }, { text: " and the end." }]],
+    });
+    await place.say(play.content);
+    await play.reached("rest");
+    await expect
+      .poll(async () => (await place.seen()).messages.map(({ text }) => text))
+      .toEqual(["The beginning …"]);
+    await play.open("rest");
+    expect(await place.texts(1)).toEqual(["The beginning and the end."]);
+    expect((await place.seen()).messages[0]?.edits[0]).toBe("The beginning …");
+  });
+
+  test("CHANNEL-5 CHANNEL-7 after a crash of all actors the answer replaces the preview, and each message has one turn", async () => {
+    const place = new Place();
+    const play = new Play({
+      replies: [[{ text: "The beginning" }, { gate: "rest" }, { text: " and the end." }]],
+    });
+    await place.say(play.content);
+    await play.reached("rest");
+    await expect.poll(async () => (await place.seen()).messages.length).toBe(1);
+    await abortAllDurableObjects();
+    await play.open("rest");
+    expect(await place.texts(1)).toEqual(["The beginning and the end."]);
+    const next = new Play({ replies: [[{ text: "Again." }]] });
+    await place.say(next.content);
+    expect(await place.texts(2)).toEqual(["The beginning and the end.", "Again."]);
+  });
+
+  test("SLACK-3 CHANNEL-6 a person approves a call by a button, it runs once, and the answer follows", async () => {
+    const place = new Place();
+    const play = new Play((key) => ({
+      replies: [[{ call: "transfer", input: { key, to: "Bob" } }], [{ text: "Paid." }]],
+    }));
+    await place.say(play.content);
+    const [question] = await place.texts(1);
+    expect(question).toContain("`transfer` needs an approval");
+    expect(question).toContain('"Bob"');
+    const [message] = (await place.seen()).messages;
+    if (message === undefined) throw new Error("There is no question.");
+    expect(await play.runs()).toEqual([]);
+    expect((await place.press(message, "approve", "U0STRANGER")).status).toBe(200);
+    expect((await place.press(message, "approve")).status).toBe(200);
+    expect((await place.press(message, "approve")).status).toBe(200);
+    expect((await place.texts(2)).at(-1)).toBe("Paid.");
+    expect(await play.runs()).toHaveLength(1);
+    expect((await place.press(message, "reject")).status).toBe(200);
+    expect((await place.texts(3)).at(-1)).toContain("I cannot take this message");
+  });
+
+  test("CHANNEL-3 after the end of the conversation the next message begins another one", async () => {
+    const place = new Place();
+    await place.say(new Play({ replies: [[{ text: "One." }]] }).content);
+    await place.texts(1);
+    const user = { subject: `slack:${TEAM}:user:${place.user}`, tenant: "test", roles: ["member"] };
+    const list = await request("/api/conversations?limit=1", {}, user);
+    const [{ id }] = ((await list.json()) as { conversations: [{ id: string }] }).conversations;
+    const ended = await request(`/api/conversations/${id}/complete`, { method: "POST", body: "{}" }, user);
+    expect(ended.status).toBe(200);
+    const play = new Play({ replies: [[{ text: "Anew." }]] });
+    await place.say(play.content);
+    expect(await place.texts(2)).toEqual(["One.", "Anew."]);
+    expect(JSON.stringify((await play.requests())[0]?.body.messages)).not.toContain("One.");
+  });
+});
+
+describe("I15 mail", () => {
+  const sent = async (address: string): Promise<SentMail[]> =>
+    (await fetch(`${env.SLACK_URL}/mails/${address}`)).json();
+  const mailOf = (from: string, subject: string, text: string, more: Record<string, string> = {}) => {
+    const lines = {
+      From: from,
+      To: "help@dramatis.test",
+      Subject: subject,
+      "Message-ID": `<${crypto.randomUUID()}@x>`,
+      ...more,
+    };
+    const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}`);
+    const raw = new Response(`${head.join("\r\n")}\r\n\r\n${text}\r\n`).body as ReadableStream<Uint8Array>;
+    const rejected: string[] = [];
+    return {
+      mail: {
+        from,
+        to: "help@dramatis.test",
+        headers: new Headers(lines),
+        raw,
+        setReject: (why: string) => void rejected.push(why),
+      },
+      rejected,
+      id: lines["Message-ID"],
+    };
+  };
+
+  test("EMAIL-1 EMAIL-2 CHANNEL-2 a mail is answered in its thread, once, and a notice of absence is not answered", async () => {
+    const from = `ada-${crypto.randomUUID()}@example.com`;
+    const play = new Play({ replies: [[{ text: "It is here." }]] });
+    const first = mailOf(from, "Where is it?", play.content, { "In-Reply-To": "<earlier@x>" });
+    await email(first.mail, env);
+    await expect.poll(() => sent(from)).toHaveLength(1);
+    const [answer] = await sent(from);
+    expect(answer).toMatchObject({
+      from: "help@dramatis.test",
+      subject: "Re: Where is it?",
+      text: "It is here.",
+    });
+    expect(answer?.headers["In-Reply-To"]).toBe(first.id);
+    const absent = new Play({ replies: [[{ text: "Never." }]] });
+    await email(mailOf(from, "Away", absent.content, { "Auto-Submitted": "auto-replied" }).mail, env);
+    const next = new Play({ replies: [[{ text: "As I wrote." }]] });
+    const reply = { "In-Reply-To": first.id, References: `<earlier@x> ${first.id}` };
+    const second = mailOf(from, "Re: Where is it?", next.content, reply);
+    await email(second.mail, env);
+    await expect.poll(() => sent(from)).toHaveLength(2);
+    expect(JSON.stringify((await next.requests())[0]?.body.messages)).toContain("It is here.");
+    expect(await absent.requests()).toEqual([]);
+    const lost = mailOf(from, "Hello", "Hello.");
+    await email({ ...lost.mail, to: "nobody@dramatis.test" }, env);
+    expect(lost.rejected).toEqual(["No agent has this address."]);
+  });
+});
+
+test("CHANNEL-4 answers to turns of others in the conversation are not posted", async () => {
+  const place = new Place();
+  await place.say(new Play({ replies: [[{ text: "One." }]] }).content);
+  await place.texts(1);
+  const user = { subject: `slack:${TEAM}:user:${place.user}`, tenant: "test", roles: ["member"] };
+  const list = await request("/api/conversations?limit=1", {}, user);
+  const [{ id }] = ((await list.json()) as { conversations: [{ id: string }] }).conversations;
+  const play = new Play({ replies: [[{ text: "In the console." }]] });
+  const body = JSON.stringify({ content: play.content });
+  expect((await request(`/api/conversations/${id}/turns`, { method: "POST", body }, user)).status).toBe(202);
+  await play.closes(1);
+  await place.say(new Play({ replies: [[{ text: "Two." }]] }).content);
+  expect(await place.texts(2)).toEqual(["One.", "Two."]);
+});
