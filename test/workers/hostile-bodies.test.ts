@@ -97,6 +97,7 @@ describe.each(
       .replace(":repo", "target")
       .replace(":secret", "target")
       .replace(":server", "steady")
+      .replace(":channel", "team-chat")
       .replace(":tenant", principal.tenant)
       .replace(
         ":id",

@@ -482,6 +482,15 @@ describe("API-1 answers fit the document", () => {
     expect(await deliver("{}")).toMatchObject({ status: 404 });
   });
 
+  test("of channels", async () => {
+    const [text, time] = ['{"type":"url_verification","challenge":"echo"}', Math.floor(Date.now() / 1_000)];
+    const headers = {
+      "x-slack-request-timestamp": `${time}`,
+      "x-slack-signature": `v0=${await hmac("the signing secret of the tests", `v0:${time}:${text}`)}`,
+    };
+    await ask("deliverToChannel", "/api/channels/slack", { body: text, headers });
+  });
+
   test("of approvals", async () => {
     const careful = idOf(await ask("createAgent", "/api/agents", body({ persona: "test/careful" })));
     const id = idOf(await ask("createConversation", "/api/conversations", body({ agentId: careful })));
