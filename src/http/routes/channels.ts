@@ -26,12 +26,10 @@ export const channelOperations: readonly ApiOperation[] = [
         .regex(CHANNEL_NAME)
         .meta({ description: "A name in `channels`.", example: "team-chat" }),
     }),
-    body: z
-      .unknown()
-      .meta({
-        description: "As the platform sends it.",
-        example: { type: "event_callback", event_id: "Ev1" },
-      }),
+    body: z.unknown().meta({
+      description: "As the platform sends it.",
+      example: { type: "event_callback", event_id: "Ev1" },
+    }),
     answers: [{ status: 200, description: "The event is stored, or needs no answer." }],
     errors: ["NOT_FOUND", "TOO_LARGE", "RATE_LIMITED", "QUEUE_OVERFLOW"],
   },
