@@ -46,9 +46,13 @@ export class GitCaches {
   /** Parts of packs, by the name of the pack and the number of the block. */
   readonly blocks = new BoundedCache<Uint8Array>(24 * MIB);
   /** By the name of the pack and the place. */
-  readonly objects = new BoundedCache<GitObject>(8 * MIB);
+  readonly objects: BoundedCache<GitObject>;
   /** By the names of packs. */
   readonly indexes = new BoundedCache<PackIndex>(8 * MIB);
   /** By the ids of trees. */
   readonly sizes = new BoundedCache<TreeSize>(2 * MIB);
+
+  constructor(objectBytes = 8 * MIB) {
+    this.objects = new BoundedCache(objectBytes);
+  }
 }

@@ -5,6 +5,8 @@ import { MAX_OBJECT_BYTES } from "./limits.ts";
 
 /** The longest copy and the longest new text of one command. */
 const [MAX_COPY, MAX_INSERT] = [0xffffff, 127];
+/** Bytes of a short part. */
+const SHORT = 32;
 
 /** Returns the object that a delta makes of its base. */
 export function applyDelta(base: Uint8Array, delta: Uint8Array): Uint8Array {
@@ -25,28 +27,32 @@ export function applyDelta(base: Uint8Array, delta: Uint8Array): Uint8Array {
   };
   const number = (bits: number, count: number) => {
     let value = 0;
-    for (let index = 0; index < count; index++) if ((bits >> index) & 1) value += next() * 256 ** index;
-    return value;
+    for (let index = 0; index < count; index++) if ((bits >> index) & 1) value |= next() << (8 * index);
+    return value >>> 0;
   };
   if (size() !== base.length) throw damaged();
   const length = size();
   if (length > MAX_OBJECT_BYTES) throw tooLargeObject();
   const made = new Uint8Array(length);
   let filled = 0;
-  const add = (part: Uint8Array, expected: number) => {
-    if (part.length !== expected || filled + expected > length) throw damaged();
-    made.set(part, filled);
-    filled += expected;
+  const add = (source: Uint8Array, from: number, count: number) => {
+    if (from + count > source.length || filled + count > length) throw damaged();
+    // A hostile delta has millions of short commands. For them, a view costs more than a loop.
+    if (count < SHORT) for (let end = from + count; from < end; ) made[filled++] = source[from++] ?? 0;
+    else {
+      made.set(source.subarray(from, from + count), filled);
+      filled += count;
+    }
   };
   while (at < delta.length) {
     const command = next();
     if (command >= 128) {
       const from = number(command, 4);
       const count = number(command >> 4, 3) || 0x10000;
-      add(base.subarray(from, from + count), count);
+      add(base, from, count);
     } else {
       if (command === 0) throw damaged();
-      add(delta.subarray(at, at + command), command);
+      add(delta, at, command);
       at += command;
     }
   }

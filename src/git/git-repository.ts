@@ -10,6 +10,7 @@ import type { BranchMergeStrategy } from "../protocol/workspace.ts";
 import { branchProblem } from "../shared/branch-problem.ts";
 import { conflict, invalid, notFound, tooLarge } from "../shared/errors.ts";
 import { type Bundle, encodeBundle, readBundle } from "./bundle.ts";
+import { GitCaches } from "./caches.ts";
 import { checkHistory } from "./check-history.ts";
 import { ancestorsOf, commitOf, type LoggedCommit, mergeBase } from "./history.ts";
 import { HEADS, movesOf } from "./import-moves.ts";
@@ -19,12 +20,13 @@ import {
   MAX_COMMIT_BYTES,
   MAX_EXPORT_BYTES,
   MAX_OBJECT_BYTES,
+  MAX_READ_BYTES,
 } from "./limits.ts";
 import { type Conflicts, merged } from "./merge.ts";
-import { contentOf, NewObjects, ObjectDatabase } from "./object-database.ts";
+import { contentOf, NewObjects, ObjectDatabase, type PackSource } from "./object-database.ts";
 import { encodeCommit, type Identity } from "./objects.ts";
 import { isInHistory, outgoingPack } from "./outgoing.ts";
-import { indexPack } from "./pack.ts";
+import { byteLimit, indexPack, KEPT_BYTES } from "./pack.ts";
 import { encodeIndex, type Pack, PackIndex } from "./pack-index.ts";
 import { joinPacks, partOf, writePack } from "./pack-writer.ts";
 import { pathProblem } from "./path-problem.ts";
@@ -331,10 +333,11 @@ function smallest<Row extends PackRow>(packs: readonly Row[], bytes: number): Ro
 
 /** Returns the database of one pack in memory. */
 function databaseOf({ bytes }: Pack, index: PackIndex): ObjectDatabase {
-  return new ObjectDatabase({
+  const source: PackSource = {
     list: async () => [{ name: "incoming", bytes: bytes.length, index }],
     part: async (_, offset, length) => bytes.subarray(offset, offset + length),
-  });
+  };
+  return new ObjectDatabase(source, new GitCaches(KEPT_BYTES), byteLimit(MAX_READ_BYTES));
 }
 
 function checkBranch(branch: string): void {

@@ -12,6 +12,10 @@ export const MAX_CHANGES = 10_000;
 export const MAX_BUNDLE_BYTES = 32 * 1_024 * 1_024;
 /** The objects of a bundle together, inflated. */
 export const MAX_UNPACKED_BYTES = 1_024 * 1_024 * 1_024;
+/** What an import inflates and makes of deltas to read the commits and folders of a bundle. Large repositories need 20 MiB. */
+export const MAX_READ_BYTES = 512 * 1_024 * 1_024;
+/** A commit or a tag of a bundle. */
+export const MAX_MESSAGE_BYTES = 1_024 * 1_024;
 /** An exported repository. */
 export const MAX_EXPORT_BYTES = 40 * 1_024 * 1_024;
 /** The objects of a bundle. */

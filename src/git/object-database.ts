@@ -52,6 +52,8 @@ export class ObjectDatabase implements ObjectReader {
   constructor(
     private readonly source: PackSource,
     private readonly caches = new GitCaches(),
+    /** Gets the number of the bytes that are inflated or made of a delta. */
+    private readonly count: (bytes: number) => void = () => undefined,
   ) {}
 
   /** The sizes of trees, by their ids. */
@@ -133,8 +135,10 @@ export class ObjectDatabase implements ObjectReader {
       at = place;
     }
     // The objects of a chain are often read one after the other.
-    for (const { at, delta } of deltas.reverse())
+    for (const { at, delta } of deltas.reverse()) {
       found = this.#keep(pack, at, { type: found.type, content: applyDelta(found.content, delta) });
+      this.count(found.content.length);
+    }
     return found;
   }
 
@@ -151,6 +155,7 @@ export class ObjectDatabase implements ObjectReader {
     const bytes = await this.#range(pack, offset, end);
     if (bytes === undefined) return undefined;
     const header = readEntryHeader(bytes.subarray(0, MAX_HEADER_BYTES), offset, offset);
+    this.count(header.size);
     return { header, content: inflate(bytes, header.data - offset, header.size).content };
   }
 

@@ -8,7 +8,7 @@ import { type DramatisError, invalid, tooLarge } from "../shared/errors.ts";
 import { inflate, sha1, toHex } from "./bytes.ts";
 import { BoundedCache } from "./caches.ts";
 import { applyDelta, damaged, tooLargeObject } from "./deltas.ts";
-import { MAX_CHAIN, MAX_OBJECT_BYTES, MAX_OBJECTS, MAX_UNPACKED_BYTES } from "./limits.ts";
+import { MAX_CHAIN, MAX_MESSAGE_BYTES, MAX_OBJECT_BYTES, MAX_OBJECTS, MAX_UNPACKED_BYTES } from "./limits.ts";
 import { type GitObject, type ObjectType, oidOf } from "./objects.ts";
 import { OID_BYTES, type Pack, type PackEntry } from "./pack-index.ts";
 
@@ -17,7 +17,7 @@ export const BY_OFFSET = 6;
 const BY_OID = 7;
 export const HEADER_BYTES = 12;
 /** Objects that `indexPack` keeps for the deltas that follow, in bytes. */
-const KEPT_BYTES = 24 * 1_024 * 1_024;
+export const KEPT_BYTES = 24 * 1_024 * 1_024;
 /** An estimate of the memory that an object needs in addition to its content. */
 const OVERHEAD_BYTES = 256;
 
@@ -108,7 +108,7 @@ class Indexing {
   readonly #deltas = new Map<number | string, Unresolved[]>();
   #waiting = 0;
   readonly #kept = new BoundedCache<GitObject>(KEPT_BYTES, KEPT_BYTES);
-  #unpacked = 0;
+  readonly #count = byteLimit(MAX_UNPACKED_BYTES);
 
   constructor(private readonly bytes: Uint8Array) {}
 
@@ -178,13 +178,16 @@ class Indexing {
   }
 
   #add(offset: number, crc: number, object: GitObject): PackEntry {
+    const { type, content } = object;
+    if ((type === "commit" || type === "tag") && content.length > MAX_MESSAGE_BYTES)
+      throw tooLarge(`A ${type} has more than ${MAX_MESSAGE_BYTES} bytes. Shorten its message.`);
     const oid = oidOf(object);
     if (this.#byOid.has(oid)) throw invalid(`The pack has the object ${oid} twice.`);
     this.#byOid.set(oid, offset);
-    this.types.set(oid, object.type);
+    this.types.set(oid, type);
     const entry = { oid, offset, crc };
     this.#known.set(offset, entry);
-    this.#count(object.content.length);
+    this.#count(content.length);
     this.#keep(offset, object);
     return entry;
   }
@@ -192,12 +195,15 @@ class Indexing {
   #keep(offset: number, object: GitObject): void {
     this.#kept.set(String(offset), object, object.content.length + OVERHEAD_BYTES);
   }
+}
 
-  #count(bytes: number): void {
-    this.#unpacked += bytes;
-    if (this.#unpacked <= MAX_UNPACKED_BYTES) return;
-    throw tooLarge(`The objects have more than ${MAX_UNPACKED_BYTES} bytes when inflated.`);
-  }
+/** Returns a function that counts bytes which are inflated or made of deltas. It throws `TOO_LARGE` above a limit. */
+export function byteLimit(most: number): (bytes: number) => void {
+  let left = most;
+  return (bytes) => {
+    left -= bytes;
+    if (left < 0) throw tooLarge(`The objects have more than ${most} bytes when inflated.`);
+  };
 }
 
 function tooDeep(): DramatisError {

@@ -20,15 +20,15 @@ import {
   type Service,
 } from "./wire.ts";
 
-/** A git server's repository. Both throw typed errors. */
+/** A git server's repository. It yields the parts of an answer, and throws typed errors. */
 export interface Remote {
-  announced(service: Service): Promise<Uint8Array>;
-  ask(service: Service, body: Uint8Array): Promise<Uint8Array>;
+  announced(service: Service): AsyncIterable<Uint8Array>;
+  ask(service: Service, body: Uint8Array): AsyncIterable<Uint8Array>;
 }
 
 /** Reads the whole history of a remote, or of one of its branches. Throws `NOT_FOUND` without the branch, and `INVALID_INPUT` without commits. */
 export async function fetched(remote: Remote, branch?: string): Promise<Bundle> {
-  const all = readAnnounced(await remote.announced(SERVICES.fetch), SERVICES.fetch);
+  const all = await readAnnounced(remote.announced(SERVICES.fetch), SERVICES.fetch);
   // A mirror of another deployment has branches of its conversations and runs.
   const isWanted = ({ name }: Reference) =>
     branch === undefined
@@ -41,8 +41,8 @@ export async function fetched(remote: Remote, branch?: string): Promise<Bundle> 
     throw branch === undefined
       ? invalid("The remote has no commits yet. Push a commit to it first.")
       : notFound(`The remote has no branch ${JSON.stringify(branch)}.`);
-  const answer = await remote.ask(SERVICES.fetch, fetchBody(references.map(({ oid }) => oid)));
-  return { references, pack: readFetched(answer) };
+  const answer = remote.ask(SERVICES.fetch, fetchBody(references.map(({ oid }) => oid)));
+  return { references, pack: await readFetched(answer) };
 }
 
 /** Pushes a branch to a branch of a remote (REMOTE-2). Returns its commit. Throws `CONFLICT` if the remote has commits that the branch lacks. */
@@ -52,7 +52,7 @@ export async function pushed(
   branch: string,
   to: string,
 ): Promise<string> {
-  const references = readAnnounced(await remote.announced(SERVICES.push), SERVICES.push);
+  const references = await readAnnounced(remote.announced(SERVICES.push), SERVICES.push);
   const name = HEADS + to;
   const from = references.find((each) => each.name === name)?.oid ?? null;
   const { oid, pack } = await repository.outgoing(
@@ -61,7 +61,7 @@ export async function pushed(
     references.map((each) => each.oid),
   );
   if (oid === from) return oid;
-  const reason = readPushed(await remote.ask(SERVICES.push, pushBody({ name, from, to: oid }, pack)), name);
+  const reason = await readPushed(remote.ask(SERVICES.push, pushBody({ name, from, to: oid }, pack)), name);
   if (reason === undefined) return oid;
   throw conflict(`The remote refuses the push: ${reason}.`);
 }

@@ -4,9 +4,12 @@
  * GITWIRE-1  A message of a server is bounded and checked. Any other bytes are `UNAVAILABLE`.
  */
 import type { Reference } from "../d1/repositories.ts";
-import { type DramatisError, unavailable } from "../shared/errors.ts";
+import { ByteBuffer } from "../shared/byte-buffer.ts";
+import { type DramatisError, tooLarge, unavailable } from "../shared/errors.ts";
 import { shorten } from "../shared/text.ts";
+import { utf8Length } from "../shared/utf8.ts";
 import { concat, decode, encode } from "./bytes.ts";
+import { MAX_BUNDLE_BYTES } from "./limits.ts";
 
 export const SERVICES = { fetch: "git-upload-pack", push: "git-receive-pack" } as const;
 export type Service = (typeof SERVICES)[keyof typeof SERVICES];
@@ -19,32 +22,49 @@ const REFERENCE = /^(?<oid>[0-9a-f]{40}) (?<name>[^\0\n]+)(?:\0[^\n]*)?\n?$/;
 const [DATA, PROGRESS] = [1, 2];
 
 const FLUSH = encode("0000");
-const line = (text: string) => encode(`${(text.length + 4).toString(16).padStart(4, "0")}${text}`);
+const line = (text: string) => encode(`${(utf8Length(text) + 4).toString(16).padStart(4, "0")}${text}`);
 
 /** Lines of a message. A server sends a pack in lines of some KiB. */
 const MAX_LINES = 200_000;
+/** Bytes of a line, with the digits of its length. */
+const MAX_LINE_BYTES = 0xffff;
+const DIGITS = 4;
 
-/** Yields the lines of a message; `null` for a flush. Throws at the first line of another form. */
-function* linesOf(bytes: Uint8Array): Generator<Uint8Array | null> {
-  let count = 0;
-  for (let at = 0; at < bytes.length; ) {
-    const digits = decode(bytes.subarray(at, at + 4));
-    const length = /^[0-9a-f]{4}$/.test(digits) ? Number.parseInt(digits, 16) : 1;
-    if ((length > 0 && length <= 4) || at + length > bytes.length || ++count > MAX_LINES) throw unknownForm();
-    const end = at + Math.max(length, 4);
-    yield length === 0 ? null : bytes.subarray(at + 4, end);
-    at = end;
+/** A message, while it arrives. */
+export type Parts = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
+/**
+ * Yields the lines of a message after its first lines; `null` for a flush. The next line overwrites a line. Throws at the first line of another form.
+ */
+async function* linesOf(parts: Parts, ...first: (string | null)[]): AsyncGenerator<Uint8Array | null> {
+  const held = new Uint8Array(MAX_LINE_BYTES);
+  let [size, length, count] = [0, DIGITS, 0];
+  for await (const part of parts) {
+    for (let at = 0; at < part.length; ) {
+      const piece = part.subarray(at, at + length - size);
+      held.set(piece, size);
+      [at, size] = [at + piece.length, size + piece.length];
+      if (size < length) break;
+      if (size === DIGITS) {
+        const digits = decode(held.subarray(0, DIGITS));
+        length = /^[0-9a-f]{4}$/.test(digits) ? Number.parseInt(digits, 16) : 1;
+        if ((length > 0 && length <= DIGITS) || ++count > MAX_LINES) throw unknownForm();
+        if (length > 0) continue;
+      }
+      const line = length === 0 ? null : held.subarray(DIGITS, length);
+      const expected = first[count - 1];
+      if (expected === undefined) yield line;
+      else if ((line && decode(line).trimEnd()) !== expected) throw unknownForm();
+      [size, length] = [0, DIGITS];
+    }
   }
+  if (size > 0 || count < first.length) throw unknownForm();
 }
 
 /** Reads the references that a server announces. `HEAD` names its default commit. */
-export function readAnnounced(bytes: Uint8Array, service: Service): Reference[] {
+export async function readAnnounced(parts: Parts, service: Service): Promise<Reference[]> {
   const references: Reference[] = [];
-  const lines = linesOf(bytes);
-  const first = lines.next().value;
-  if (first == null || decode(first).trimEnd() !== `# service=${service}` || lines.next().value !== null)
-    throw unknownForm();
-  for (const each of lines) {
+  for await (const each of linesOf(parts, `# service=${service}`, null)) {
     if (each === null) break;
     const { oid = "", name = "" } = REFERENCE.exec(decode(each))?.groups ?? {};
     if (name === "") throw unknownForm();
@@ -66,19 +86,20 @@ export function fetchBody(oids: readonly string[]): Uint8Array {
 }
 
 /** Returns the pack of the answer to `fetchBody`. */
-export function readFetched(bytes: Uint8Array): Uint8Array {
-  const parts: Uint8Array[] = [];
-  const lines = linesOf(bytes);
-  const first = lines.next().value;
-  if (first == null || decode(first) !== "NAK\n") throw unknownForm();
-  for (const each of lines) {
+export async function readFetched(parts: Parts): Promise<Uint8Array> {
+  const pack = new ByteBuffer(MAX_BUNDLE_BYTES, () =>
+    tooLarge(
+      `A history has at most ${MAX_BUNDLE_BYTES} bytes. Fetch one branch, or make the history smaller.`,
+    ),
+  );
+  for await (const each of linesOf(parts, "NAK")) {
     if (each === null) break;
     const [band] = each;
-    if (band === DATA) parts.push(each.subarray(1));
+    if (band === DATA) pack.push(each.subarray(1));
     else if (band !== PROGRESS)
       throw unavailable(`The remote says: ${shorten(decode(each.subarray(1)), 300)}`);
   }
-  return concat(parts);
+  return pack.bytes();
 }
 
 /** A move of a branch of a remote. `from` is `null` for a new branch. */
@@ -94,9 +115,9 @@ export function pushBody({ name, from, to }: RemoteMove, pack: Uint8Array): Uint
 }
 
 /** Reads the answer to `pushBody`. Returns the reason why the remote refuses; `undefined` if the branch has moved. */
-export function readPushed(bytes: Uint8Array, name: string): string | undefined {
+export async function readPushed(parts: Parts, name: string): Promise<string | undefined> {
   let unpack: string | undefined;
-  for (const line of linesOf(bytes)) {
+  for await (const line of linesOf(parts)) {
     if (line === null) break;
     const text = decode(line).trimEnd();
     unpack ??= /^unpack (?<result>.+)$/.exec(text)?.groups?.result;

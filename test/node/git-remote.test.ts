@@ -4,8 +4,9 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { GitRepository } from "../../src/git/git-repository.ts";
 import { fetched, pushed, type Remote } from "../../src/git/remote.ts";
-import { readAnnounced, readFetched, readPushed, SERVICES } from "../../src/git/wire.ts";
+import { type Parts, readAnnounced, readFetched, readPushed, SERVICES } from "../../src/git/wire.ts";
 import { type RemotePorts, withRemote } from "../../src/http/base/git-remote.ts";
+import { bytesOf } from "../../src/shared/byte-buffer.ts";
 import { GIT_TOKEN, startGitServer } from "../support/git-server.ts";
 import { AUTHOR, changes, gitFolder, gitWorld } from "../support/git-worlds.ts";
 
@@ -15,10 +16,17 @@ afterAll(() => server.close());
 const ports: RemotePorts = { mayReach: () => true, credentials: async () => [] };
 /** A remote for one use. */
 const remote = (name: string, more: Partial<RemotePorts> = {}): Remote => at(`${server.url}/${name}`, more);
-const at = (address: string, more: Partial<RemotePorts> = {}): Remote => ({
-  announced: (service) => withRemote(address, { ...ports, ...more }, (one) => one.announced(service)),
-  ask: (service, body) => withRemote(address, { ...ports, ...more }, (one) => one.ask(service, body)),
-});
+const at = (address: string, more: Partial<RemotePorts> = {}): Remote => {
+  const send = async function* (ask: (one: Remote) => AsyncIterable<Uint8Array>) {
+    yield await withRemote(address, { ...ports, ...more }, async (one) =>
+      bytesOf(ask(one), 64_000_000, () => new Error("Too long.")),
+    );
+  };
+  return {
+    announced: (service) => send((one) => one.announced(service)),
+    ask: (service, body) => send((one) => one.ask(service, body)),
+  };
+};
 
 async function commit(
   repository: GitRepository,
@@ -84,7 +92,7 @@ describe("a push", () => {
   test("REMOTE-2 any history arrives complete", async () => {
     let index = 0;
     const step = fc.record({
-      branch: fc.constantFrom("main", "topic"),
+      branch: fc.constantFrom("main", "topic", "größe/日本🧀"),
       path: fc.constantFrom("a.txt", "src/a.txt", "src/deep/a.txt"),
       text: fc.constantFrom("x", "y", "z", null),
       push: fc.boolean(),
@@ -145,10 +153,15 @@ describe("a fetch", () => {
     ["moved", "INVALID_INPUT"],
     ["page", "INVALID_INPUT"],
     ["private-shop", "PERMISSION_DENIED"],
-    ["flood", "TOO_LARGE"],
     ["empty", "INVALID_INPUT"],
   ])("REMOTE-3 of /%s is %s", async (name, code) => {
     await expect(fetched(remote(name))).rejects.toMatchObject({ code });
+  });
+
+  test("REMOTE-3 reads at most 8 MiB of a list", async () => {
+    await expect(fetched(remote("flood"))).rejects.toMatchObject({
+      ...{ code: "TOO_LARGE", message: expect.stringContaining(`${8 * 1_024 * 1_024} bytes`) },
+    });
   });
 
   test("REMOTE-3 carries the secret of the host, and reaches only hosts of the list", async () => {
@@ -179,8 +192,8 @@ describe("a fetch", () => {
       { header: "x-key", value: "key-of-the-shop", secret: "key-of-the-shop" },
     ];
     const echo = withRemote(`${server.url}/source`, { ...ports, credentials }, async (one) => {
-      await one.announced(SERVICES.fetch);
-      readFetched(Buffer.from("0008NAK\n001a\x03It is key-of-the-shop"));
+      await readAnnounced(one.announced(SERVICES.fetch), SERVICES.fetch);
+      await readFetched([Buffer.from("0008NAK\n001a\x03It is key-of-the-shop")]);
       return fetched(one);
     });
     await expect(echo).rejects.toMatchObject({
@@ -202,22 +215,29 @@ describe("a fetch", () => {
   });
 });
 
-test("GITWIRE-1 a message with many lines is refused at the first line of another form, or at the limit", () => {
+test("GITWIRE-1 a message with many lines is refused at the first line of another form, or at the limit", async () => {
   const many = (text: string) => Buffer.from(text.repeat(400_000));
   for (const read of [
-    () =>
-      readAnnounced(
-        Buffer.concat([Buffer.from("001e# service=git-upload-pack\n0000"), many("0004")]),
-        SERVICES.fetch,
-      ),
-    () => readAnnounced(many("0005x"), SERVICES.fetch),
-    () => readFetched(Buffer.concat([Buffer.from("0008NAK\n"), many("0005\x01")])),
-    () => readPushed(Buffer.concat([Buffer.from("000eunpack ok\n"), many("0005x")]), "refs/heads/main"),
+    () => readAnnounced([Buffer.from("001e# service=git-upload-pack\n0000"), many("0004")], SERVICES.fetch),
+    () => readAnnounced([many("0005x")], SERVICES.fetch),
+    () => readFetched([Buffer.from("0008NAK\n"), many("0005\x01")]),
+    () => readPushed([Buffer.from("000eunpack ok\n"), many("0005x")], "refs/heads/main"),
   ])
-    expect(read).toThrow(expect.objectContaining({ code: "UNAVAILABLE" }));
+    await expect(read()).rejects.toMatchObject({ code: "UNAVAILABLE" });
 });
 
-test("GITWIRE-1 any bytes of a server are read, or refused with a typed error", () => {
+/** Yields the pieces of bytes that end at some places. All pieces have one buffer, which the next piece overwrites. */
+function* inPieces(bytes: Uint8Array, ends: readonly number[]) {
+  const held = new Uint8Array(bytes.length);
+  let start = 0;
+  for (const end of [...ends.filter((each) => each < bytes.length).toSorted((a, b) => a - b), bytes.length]) {
+    held.set(bytes.subarray(start, end));
+    yield held.subarray(0, end - start);
+    start = end;
+  }
+}
+
+test("GITWIRE-1 any bytes of a server, in any pieces, are read, or refused with a typed error", async () => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 200 }),
     fc
@@ -227,6 +247,8 @@ test("GITWIRE-1 any bytes of a server are read, or refused with a typed error", 
           "0008NAK\n",
           "001e# service=git-upload-pack\n",
           "0006\x01a",
+          "0009\x01bcde",
+          "0006\x02p",
           "0006\x03b",
           "000eunpack ok\n",
           "0001",
@@ -235,22 +257,37 @@ test("GITWIRE-1 any bytes of a server are read, or refused with a typed error", 
       )
       .map((parts) => Buffer.from(parts.join(""))),
   );
-  fc.assert(
-    fc.property(bytes, (given) => {
-      for (const read of [
-        () => readAnnounced(given, SERVICES.fetch),
-        () => readFetched(given),
-        () => readPushed(given, "refs/heads/main"),
-      ]) {
-        try {
-          read();
-        } catch (error) {
-          expect(error).toMatchObject({
-            name: "DramatisError",
-            code: expect.stringMatching(/UNAVAILABLE|TOO_LARGE/),
-          });
-        }
+  const readers = [
+    (parts: Parts) => readAnnounced(parts, SERVICES.fetch),
+    readFetched,
+    (parts: Parts) => readPushed(parts, "refs/heads/main"),
+  ];
+  await fc.assert(
+    fc.asyncProperty(bytes, fc.array(fc.nat(200)), async (given, ends) => {
+      for (const read of readers) {
+        const outcome = (parts: Parts) => read(parts).catch((error: unknown) => ({ error }));
+        const whole = await outcome([given]);
+        expect(await outcome(inPieces(given, ends))).toEqual(whole);
+        if (whole instanceof Object && "error" in whole)
+          expect(whole.error).toMatchObject({ name: "DramatisError", code: "UNAVAILABLE" });
       }
     }),
+  );
+});
+
+test("REMOTE-1 the pack is the data of all pieces", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.uint8Array({ minLength: 1, maxLength: 50 })),
+      fc.array(fc.nat(2_000)),
+      async (data, ends) => {
+        const lines = data.map((each) => {
+          const digits = (each.length + 5).toString(16).padStart(4, "0");
+          return Buffer.concat([Buffer.from(`${digits}\x01`), each]);
+        });
+        const message = Buffer.concat([Buffer.from("0008NAK\n"), ...lines, Buffer.from("0000")]);
+        expect(Buffer.from(await readFetched(inPieces(message, ends)))).toEqual(Buffer.concat(data));
+      },
+    ),
   );
 });

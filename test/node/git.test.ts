@@ -7,6 +7,7 @@ import { describe, expect, test, vi } from "vitest";
 import { encodeBundle } from "../../src/git/bundle.ts";
 import { concat, encode, fromHex, sha1, toHex } from "../../src/git/bytes.ts";
 import { BoundedCache } from "../../src/git/caches.ts";
+import { encodeDelta, sharedEnds } from "../../src/git/deltas.ts";
 import type { GitRepository } from "../../src/git/git-repository.ts";
 import { mergeBase } from "../../src/git/history.ts";
 import { NewObjects, ObjectDatabase } from "../../src/git/object-database.ts";
@@ -981,6 +982,64 @@ describe("a hostile bundle", () => {
     await expect(commit(repository, more(200))).rejects.toMatchObject({ code: "TOO_LARGE" });
     expect(await repository.head("main")).toBe(oid);
     expect((await repository.tree(await commit(repository, more(50)))).size).toBeGreaterThan(16_000);
+  });
+
+  test("with a large commit or tag is refused", async () => {
+    const { repository } = await gitWorld();
+    const { add, tree, bundle } = crafted();
+    const commit = commitText(tree(), []);
+    const most = 1_024 * 1_024;
+    const long = (length: number) => add("commit", `${commit}${"x".repeat(length - commit.length)}`);
+    const oid = long(most);
+    await repository.importBundle(bundle([MAIN, oid]));
+    const tag = add("tag", `object ${oid}\ntype commit\ntag v1\ntagger ${"x".repeat(most)}`);
+    await expect(repository.importBundle(bundle([MAIN, oid], ["refs/tags/v1", tag]))).rejects.toMatchObject({
+      ...{ code: "TOO_LARGE", message: expect.stringContaining("A tag has more than") },
+    });
+    const other = crafted();
+    other.tree();
+    const large = other.add("commit", `${commit}${"x".repeat(most)}`);
+    await expect(repository.importBundle(other.bundle([MAIN, large]))).rejects.toMatchObject({
+      ...{ code: "TOO_LARGE", message: expect.stringContaining("A commit has more than") },
+    });
+  });
+
+  test("with folders that cost much more than their bytes is refused", async () => {
+    const { repository } = await gitWorld();
+    const [x, y] = [encode("x"), encode("y")];
+    const [one, other] = [oidOf({ type: "blob", content: x }), oidOf({ type: "blob", content: y })];
+    const entries: [Uint8Array, Uint8Array][] = [x, y].map((each) => [rawHeader(3, 1), each]);
+    // Each folder has 2 MiB, and is a delta of the next folder.
+    const all = encodeTree(
+      Array.from({ length: 40_000 }, (_, at) => ({
+        mode: "100644",
+        name: String(at).padStart(30, "0"),
+        oid: one,
+      })),
+    );
+    const folders = Array.from({ length: 100 }, (_, at) => {
+      const folder = all.slice();
+      folder.set(fromHex(other), (at + 1) * (all.length / 40_000) - 20);
+      return folder;
+    });
+    let tip: string | undefined;
+    for (const [at, content] of folders.entries()) {
+      const base = folders[at + 1];
+      if (base === undefined) entries.push([rawHeader(2, content.length), content]);
+      else {
+        const delta = encodeDelta(base, content, sharedEnds(base, content));
+        entries.push([
+          concat([rawHeader(7, delta.length), fromHex(oidOf({ type: "tree", content: base }))]),
+          delta,
+        ]);
+      }
+      const commit = encode(commitText(oidOf({ type: "tree", content }), tip === undefined ? [] : [tip]));
+      entries.push([rawHeader(1, commit.length), commit]);
+      tip = oidOf({ type: "commit", content: commit });
+    }
+    const bundle = { references: [{ name: MAIN, oid: tip ?? "" }], pack: rawPack(entries) };
+    expect(bundle.pack.length).toBeLessThan(1_000_000);
+    await expect(repository.importHistory(bundle)).rejects.toMatchObject({ code: "TOO_LARGE" });
   });
 
   test("with many branches is refused", async () => {

@@ -247,6 +247,19 @@ describe("bodies", () => {
     expect(await readJson(streaming(body), 1_000)).toEqual({ text: "käse – 🧀" });
   });
 
+  it("BODY-1 each piece is copied, because it can hold a buffer of some KiB", async () => {
+    const bytes = encoder.encode(JSON.stringify({ text: "x".repeat(100_000) }));
+    const piece = new Uint8Array(4_096).subarray(0, 1);
+    let at = 0;
+    const pull = (controller: ReadableStreamDefaultController) => {
+      if (at === bytes.length) return controller.close();
+      piece[0] = bytes[at++] ?? 0;
+      controller.enqueue(piece);
+    };
+    const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+    expect(await readJson(streaming(body), bytes.length)).toEqual({ text: "x".repeat(100_000) });
+  });
+
   it("no body is INVALID_JSON", async () => {
     const request = new Request("http://localhost/", { method: "POST" });
     await expect(readJson(request, 1_000)).rejects.toMatchObject({ code: "INVALID_JSON" });

@@ -6,6 +6,7 @@
  */
 import type { Context } from "hono";
 import type { z } from "zod";
+import { bytesOf } from "../../shared/byte-buffer.ts";
 import { tooLarge } from "../../shared/errors.ts";
 import { parseBody } from "../../shared/json.ts";
 import { validate } from "../../shared/validation.ts";
@@ -41,19 +42,5 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const tooLong = () => tooLarge(`The body may have at most ${maxBytes} bytes.`);
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLong();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  // Leaving the loop cancels the stream.
-  for await (const chunk of request.body ?? []) {
-    length += chunk.byteLength;
-    if (length > maxBytes) throw tooLong();
-    chunks.push(chunk);
-  }
-  const bytes = new Uint8Array(length);
-  let offset = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset);
-    offset += chunk.byteLength;
-  }
-  return bytes;
+  return bytesOf(request.body, maxBytes, tooLong);
 }

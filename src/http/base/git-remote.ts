@@ -3,7 +3,6 @@
  *
  * REMOTE-3  A request goes only to a host that the deployer lists, without redirects, with the project's secrets for the host. Answers are bounded.
  */
-import { concat } from "../../git/bytes.ts";
 import { MAX_BUNDLE_BYTES } from "../../git/limits.ts";
 import type { Remote } from "../../git/remote.ts";
 import type { Service } from "../../git/wire.ts";
@@ -55,7 +54,7 @@ function remoteAt(address: string, ports: RemotePorts, secrets: string[]): Remot
       "PERMISSION_DENIED",
       `The deployment does not allow the host "${root.host}". Add it to DRAMATIS_HTTP_HOSTS.`,
     );
-  const send = async (path: string, type: string, most: number, init: RequestInit) => {
+  const send = async function* (path: string, type: string, most: number, init: RequestInit) {
     const url = new URL(`${root.href}/${path}`);
     const signal = AbortSignal.timeout(REMOTE_MS);
     await reachable(url.hostname, ports.resolve, signal);
@@ -67,7 +66,7 @@ function remoteAt(address: string, ports: RemotePorts, secrets: string[]): Remot
     try {
       const response = await fetch(url, { ...init, headers, signal, redirect: "manual" });
       if (response.status === 200 && response.headers.get("content-type") === type)
-        return await bytesOf(response, most);
+        return yield* partsOf(response, most);
       await response.body?.cancel();
       throw refusal(root, response);
     } catch (cause) {
@@ -114,8 +113,8 @@ function refusal({ host, pathname }: URL, { status }: Response): DramatisError {
   return unavailable(`"${host}" answers ${status}. Try again.`, { retriable: true });
 }
 
-async function bytesOf({ body }: Response, most: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
+/** Yields the parts of an answer. */
+async function* partsOf({ body }: Response, most: number): AsyncGenerator<Uint8Array, void> {
   let size = 0;
   for await (const part of body ?? []) {
     size += part.byteLength;
@@ -123,7 +122,6 @@ async function bytesOf({ body }: Response, most: number): Promise<Uint8Array> {
       throw tooLarge(
         `The remote sends more than ${most} bytes. Fetch one branch, or make the history smaller.`,
       );
-    parts.push(part);
+    yield part;
   }
-  return concat(parts);
 }

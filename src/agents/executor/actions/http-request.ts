@@ -16,6 +16,7 @@ import { checkResolved, type ResolveHost } from "../../../library/tasks/resolver
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../../library/tasks/task-limits.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
+import { bytesOf } from "../../../shared/byte-buffer.ts";
 import { defined } from "../../../shared/defined.ts";
 import { addressProblem } from "../../../shared/host-rules.ts";
 import { isJsonWithin, type Json, type JsonObject, MAX_DEPTH, parseJson } from "../../../shared/json.ts";
@@ -204,15 +205,6 @@ async function resultOf(response: Response): Promise<JsonObject> {
 }
 
 async function textOf(response: Response): Promise<string> {
-  const chunks: string[] = [];
-  const decoder = new TextDecoder();
-  let length = 0;
-  // Leaving the loop cancels the stream.
-  for await (const chunk of response.body ?? []) {
-    length += chunk.byteLength;
-    if (length > MAX_HTTP_RESPONSE_BYTES)
-      throw new ToolError(`The response has more than ${MAX_HTTP_RESPONSE_BYTES} bytes.`);
-    chunks.push(decoder.decode(chunk, { stream: true }));
-  }
-  return chunks.join("") + decoder.decode();
+  const tooLong = () => new ToolError(`The response has more than ${MAX_HTTP_RESPONSE_BYTES} bytes.`);
+  return new TextDecoder().decode(await bytesOf(response.body, MAX_HTTP_RESPONSE_BYTES, tooLong));
 }

@@ -14,6 +14,7 @@ import {
   containerOutput,
   containerResult,
 } from "../../../protocol/container.ts";
+import { bytesOf } from "../../../shared/byte-buffer.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, invalid, tooLarge, unavailable } from "../../../shared/errors.ts";
 import { shorten } from "../../../shared/text.ts";
@@ -126,8 +127,10 @@ async function requestOf(
   const send: Send = async (method, path, body) => {
     const init = { method, signal: stop, ...defined({ body }) };
     const response = await container.fetch(`http://container${path}`, init);
-    const { status } = response;
-    return { status, bytes: await bytesOf(response, status === 200 ? MAX_ANSWER_BYTES : MAX_JSON_BYTES) };
+    const { status, body: answer } = response;
+    const most = status === 200 ? MAX_ANSWER_BYTES : MAX_JSON_BYTES;
+    const tooLong = () => brokenAnswer(`Its answer has more than ${most} bytes.`);
+    return { status, bytes: await bytesOf(answer, most, tooLong) };
   };
   return work(send).catch(async (error: unknown) => {
     if (signal?.aborted) throw cancelled();
@@ -232,17 +235,6 @@ function accepted(answer: Answer): Answer {
   if (status === 413) throw tooLarge(reason);
   if (status === 422) throw invalid(`The changes of the command cannot be taken. ${reason}`);
   throw brokenAnswer(`It answered with the status ${status}: ${reason}`);
-}
-
-async function bytesOf(response: Response, most: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of response.body ?? []) {
-    size += part.byteLength;
-    if (size > most) throw brokenAnswer(`Its answer has more than ${most} bytes.`);
-    parts.push(part);
-  }
-  return concat(parts);
 }
 
 function parsed(bytes: Uint8Array): unknown {
