@@ -4,10 +4,11 @@
  * `auth/` authenticates requests, `base/http-limits.ts` sets the limits, `routes/turns.ts` starts turns.
  */
 import { Hono } from "hono";
+import { getPath } from "hono/utils/url";
 import { systemClock } from "../ports/system.ts";
 import { usablePrincipal } from "../shared/principal.ts";
 import { issuesText } from "../shared/validation.ts";
-import { a2aErrors } from "./a2a/errors.ts";
+import { a2aErrors, withoutSlash } from "./a2a/errors.ts";
 import type { Authorize } from "./auth/authorize.ts";
 import { legibleRefusal } from "./auth/bearer.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./auth/cors.ts";
@@ -65,7 +66,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   const seedOnce = untilDone<Env>(ports.seed);
   const limits = completeLimits(ports.limits);
   const limiter = new RequestLimiter(limits.requests, systemClock);
-  const app = new Hono<HttpEnv>();
+  const app = new Hono<HttpEnv>({ getPath: (request) => withoutSlash(getPath(request)) });
 
   app.onError((error, { req }) => {
     const path = withoutHandle(new URL(req.url).pathname);

@@ -299,6 +299,19 @@ describe("I12 errors of both bindings", () => {
   });
 });
 
+describe("I12 the addresses of an agent", () => {
+  test("I12 A2A-13 JSON-RPC takes the address with a slash, and its caller may store the card", async () => {
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ListTasks", params: {} });
+    const listed = await call("plain/", { method: "POST", headers: asJson, body });
+    expect(await listed.json()).toMatchObject({ id: 1, result: { pageSize: 50 } });
+    const cards = await Promise.all([1, 2].map(() => call("plain/.well-known/agent-card.json")));
+    const tags = cards.map(({ headers }) => headers.get("etag"));
+    expect(tags).toEqual([tags[0], tags[0]]);
+    expect(tags[0]).toMatch(/^"[0-9a-f]{64}"$/);
+    expect(cards[0]?.headers.get("cache-control")).toBe("private, max-age=60");
+  });
+});
+
 describe("I12 clients that leave", () => {
   test("I12 A2A-8 a request that waits stops reading when its client leaves, and its task continues", async () => {
     const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });

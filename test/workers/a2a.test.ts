@@ -168,6 +168,20 @@ describe.each(["JSON-RPC", "REST"] as const)("I12 the official A2A client over %
     expect(await play.runs()).toHaveLength(0);
   });
 
+  test("I12 A2A-4 a subscription continues after a request, and ends with the task", async () => {
+    const play = new Play((key) => ({ replies: [paying(key), [{ text: "Paid." }]] }));
+    const { client, task } = await asking(play);
+    const states: (TaskState | undefined)[] = [];
+    for await (const { payload } of client.resubscribeTask(named(task.id))) {
+      if (payload?.$case !== "statusUpdate") continue;
+      const state = payload.value.status?.state;
+      states.push(state);
+      if (state === TaskState.TASK_STATE_INPUT_REQUIRED)
+        await sent(client, request({ text: "approve" }, { taskId: task.id }));
+    }
+    expect(states).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_COMPLETED]);
+  });
+
   test("I12 A2A-2 A2A-6 with several requests each answer has an id, and the task asks for the rest", async () => {
     const play = new Play((key) => ({
       replies: [

@@ -1,7 +1,8 @@
 /**
  * Converts the frames of a turn to the events of a stream of A2A. Pure.
  *
- * A2A-4  A stream ends with the final status of its task, or with a status that needs input.
+ * A2A-4  A stream ends with the final status of its task, or with a status that needs input. A stream that follows to the end has each
+ *        status that needs input once, and continues.
  * A2A-5  Pieces of a reply are appended to its artifact. If a repeated model call changes the text, the new text replaces the artifact.
  */
 import { type AnsweredBy, mayAnswer } from "../../protocol/approval.ts";
@@ -19,6 +20,8 @@ const WAITS: ReadonlySet<string> = new Set(["turn.waiting", "approval.requested"
 export class TaskEncoder {
   #isOver = false;
   #hasWaited = false;
+  /** The requests of the newest status that needs input. */
+  #asked = "";
   #replies = 0;
   /** `number` counts the replies with text. It is 0 before the first text. */
   #reply: { id: string; text: SentText; number: number } | null = null;
@@ -29,6 +32,8 @@ export class TaskEncoder {
     private readonly place: TurnPlace,
     /** The reader of the stream. */
     private readonly principal: Principal,
+    /** The stream follows to the end of its task. */
+    private readonly isToEnd = false,
   ) {}
 
   get isOver(): boolean {
@@ -86,12 +91,18 @@ export class TaskEncoder {
     }
   }
 
-  /** Ends the stream if the turn's open questions are the requests that the frames have shown. */
+  /** Shows the turn's open questions if they are the requests that the frames have shown. */
   ask(questions: readonly Question[], now: string): StreamEvent[] {
     const open = new Set(this.#open());
     const isSame =
       questions.length === open.size && questions.every(({ place }) => open.has(place.operationId));
-    return open.size > 0 && isSame ? this.#end(askingStatus(this.place, questions, now)) : [];
+    if (open.size === 0 || !isSame) return [];
+    const status = askingStatus(this.place, questions, now);
+    if (!this.isToEnd) return this.#end(status);
+    const asked = [...open].toSorted().join();
+    if (asked === this.#asked) return [];
+    this.#asked = asked;
+    return [{ statusUpdate: { ...taskIds(this.place), status } }];
   }
 
   #open(): string[] {

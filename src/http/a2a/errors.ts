@@ -15,6 +15,11 @@ import { HEADERS, type Problem } from "../base/problem.ts";
 const RPC_PATH = /^\/a2a\/[^/]+$/;
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
 
+/** Removes the slash after the address of an agent: clients of JSON-RPC append it. */
+export function withoutSlash(path: string): string {
+  return path.replace(/^(\/a2a\/[^/]+)\/$/, "$1");
+}
+
 /** Translates the problem documents of all later handlers. Responses of the application's own `authorize` stay. */
 export const a2aErrors: MiddlewareHandler<HttpEnv> = async (context, next) => {
   await next();

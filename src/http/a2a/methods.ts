@@ -68,7 +68,7 @@ const METHODS: Readonly<Record<string, Method>> = {
     const { turn } = await taskAt(call, place);
     if (turn.status !== "active")
       throw new A2aError("UNSUPPORTED_OPERATION", "The task is over. Read it with GetTask.");
-    return { events: (signal) => follow(call, { place }, { signal }) };
+    return { events: (signal) => follow(call, { place }, { signal, isToEnd: true }) };
   },
   async GetExtendedAgentCard(call) {
     return { result: await call.card() };
@@ -140,14 +140,21 @@ async function cancel(call: A2aCall, place: TurnPlace): Promise<A2aTask> {
   return shownTask((await taskAt(call, place)).task, {});
 }
 
-/** Yields the events of a task. `untilWaiting` also ends them as soon as the turn waits for others. */
+/**
+ * Yields the events of a task. `untilWaiting` also ends them as soon as the turn waits for others. `isToEnd` does not end them when the
+ * task needs input.
+ */
 async function* follow(
   call: A2aCall,
   { place, ...start }: Sent,
-  { signal, untilWaiting = false }: { signal?: AbortSignal; untilWaiting?: boolean },
+  {
+    signal,
+    untilWaiting = false,
+    isToEnd,
+  }: { signal: AbortSignal; untilWaiting?: boolean; isToEnd?: boolean },
 ): AsyncGenerator<StreamEvent, void> {
   const { principal } = call.ports;
-  const encoder = new TaskEncoder(place, principal);
+  const encoder = new TaskEncoder(place, principal, isToEnd);
   if (!untilWaiting) {
     const { task, turn } = await taskAt(call, place);
     yield { task: taskAtStart(task, turn.createdAt) };

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { rpcSchema } from "../../compat/a2a/requests.ts";
 import { ids } from "../../protocol/scalars.ts";
+import { sha256Hex } from "../../shared/sha256.ts";
 import { json, sse } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -10,6 +11,9 @@ import { answerRpc } from "./json-rpc.ts";
 import { restRoutes } from "./rest-routes.ts";
 
 const params = z.object({ id: ids.agent });
+
+/** Only the caller may store a card. Seconds. */
+const CARD_CACHE = "private, max-age=60";
 
 const answer = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({
   id: "A2aAnswer",
@@ -32,7 +36,13 @@ export const a2aRoutes: readonly Route[] = [
       params,
       answers: ok("The card.", card),
     },
-    async ({ params: { id } }, _, context) => json(await cardOf(context, id)),
+    async ({ params: { id } }, _, context) => {
+      const card = await cardOf(context, id);
+      const response = json(card);
+      response.headers.set("cache-control", CARD_CACHE);
+      response.headers.set("etag", `"${await sha256Hex(JSON.stringify(card))}"`);
+      return response;
+    },
   ),
   route(
     {
