@@ -54,6 +54,7 @@ const workers = (name: string, files: Files) => ({
           MCP_URL: inject<string>("mcpUrl"),
           GIT_URL: inject<string>("gitUrl"),
           SLACK_URL: inject<string>("slackUrl"),
+          WEBHOOK_URL: inject<string>("webhookUrl"),
           MCP_TOKEN: "the-secret-of-the-desk",
           SECRETS_KEY: "a key of the tests with more than 32 bytes",
         },

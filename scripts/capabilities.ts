@@ -862,7 +862,7 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "I12",
     name: "A2A, AG-UI and ACP",
     statement: "The compliance kit or the official client of each.",
-    missing: "The client of A2A, and push notifications of the A2A server.",
+    missing: "The client of A2A.",
   },
   {
     row: "I15",

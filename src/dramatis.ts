@@ -36,6 +36,7 @@ import { D1McpLists } from "./d1/mcp-lists.ts";
 import { listsMoveOf } from "./d1/move-lists.ts";
 import { builtInEmbeddings, builtInGateway } from "./gateways.ts";
 import { declareProjects } from "./git/declared-projects.ts";
+import { webhookPoster, webhookProblems } from "./http/a2a/push-sender.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { defaultAuthorize } from "./http/auth/authorize.ts";
 import { checkJwtConfiguration, isJwtConfigured } from "./http/auth/jwt.ts";
@@ -154,6 +155,10 @@ export function dramatis(options: DramatisOptions) {
   const trusted = (env: DramatisEnv) => hostsOf(inCode, options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
     allowedHosts([...(options.tasks?.allowedHosts ?? []), ...listOf(hosts)]);
+  const noticeHosts = ({ DRAMATIS_WEBHOOK_HOSTS: hosts }: DramatisEnv) => [
+    ...(options.a2a?.webhookHosts ?? []),
+    ...listOf(hosts),
+  ];
   const { resolver } = options.tasks ?? {};
   const resolve = resolver === undefined ? undefined : resolverAt(resolver);
   const libraries = (env: DramatisEnv, tenant: string): LibraryPorts => ({
@@ -209,7 +214,7 @@ export function dramatis(options: DramatisOptions) {
       artifacts: () => requiredArtifacts(env),
       mcpServers: () => mcpTools(env),
       libraries: (tenant) => libraries(env, tenant),
-      ...defined({ signIn, resolve }),
+      ...defined({ signIn, resolve, webhookProblem: webhookProblems(noticeHosts(env)) }),
       model: () => (defaultProfile(env).provider === "offline" ? "offline" : undefined),
       missing: () =>
         missingParts(
@@ -279,6 +284,7 @@ export function dramatis(options: DramatisOptions) {
       toolCalls: limits.toolCalls,
       ...defined({
         metrics,
+        postWebhook: webhookPoster(noticeHosts(env), resolve),
         turnLimit: limits.turns === false ? undefined : limits.turns,
         changeLimit: limits.changes === false ? undefined : limits.changes,
       }),

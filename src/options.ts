@@ -69,6 +69,8 @@ export interface DramatisEnv
   DRAMATIS_URL?: string;
   /** Hosts that requests of tasks by API may reach, separated by commas. */
   DRAMATIS_HTTP_HOSTS?: string;
+  /** Hosts that get push notifications of A2A, separated by commas. */
+  DRAMATIS_WEBHOOK_HOSTS?: string;
   /** Counts the requests of each principal. Without it, each isolate has its own count. */
   RATE_LIMITER?: RateLimit;
 }
@@ -143,6 +145,13 @@ export interface DramatisOptions {
      * @example vectors: (env: DramatisEnv & { DOCS: Vectorize }) => ({ docs: new VectorizeVectorIndex(env.DOCS) })
      */
     vectors?(env: DramatisEnv): Record<string, VectorIndex>;
+  };
+  a2a?: {
+    /**
+     * Hosts that get push notifications, as `host` or `host:port`. `*` allows all public hosts. By default the list is empty, and the server
+     * sends no push notifications. `DRAMATIS_WEBHOOK_HOSTS` adds more.
+     */
+    webhookHosts?: string[];
   };
   memory?: {
     /**

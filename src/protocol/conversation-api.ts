@@ -42,6 +42,7 @@ import type {
 import type { SignalResult, StartedTurn } from "./signals.ts";
 import type { SubscribeActor } from "./subscribers.ts";
 import type { TracePart } from "./trace.ts";
+import type { NewWebhook, WebhookView } from "./webhooks.ts";
 import type { MergeNote } from "./workspace.ts";
 
 /**
@@ -208,4 +209,13 @@ export interface ConversationApi extends ConversationDataApi {
   subscribeActor(principal: Principal, input: SubscribeActor): Promise<Result<{ cursor: number }>>;
   /** Ends the subscription of an actor. It is a no-op without one. `FORBIDDEN` if another user subscribed the actor. */
   unsubscribeActor(principal: Principal, to: ActorAddress): Promise<Result<null>>;
+  /**
+   * Adds a webhook to a turn, or replaces it: its address gets the states of the turn. `NOT_FOUND` unless the principal takes part. `CONFLICT` for
+   * too many webhooks. `UNSUPPORTED` if the deployment sends no notices.
+   */
+  addWebhook(principal: Principal, hook: NewWebhook): Promise<Result<WebhookView>>;
+  /** Returns the principal's webhooks of a turn. */
+  webhooks(principal: Principal, turnId: string): Promise<Result<WebhookView[]>>;
+  /** Removes a webhook of the principal. Repeating it is a no-op. */
+  removeWebhook(principal: Principal, turnId: string, id: string): Promise<Result<null>>;
 }

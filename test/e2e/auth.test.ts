@@ -197,7 +197,7 @@ describe("npm start with AUTH_SECRET", () => {
         const expired = `Bearer ${await sign(-60, { sub: "bob", tenant: "acme" })}`;
         await page.route("**/api/**", (route, request) => {
           const headers = request.headers();
-          const isBob = headers["authorization"] === `Bearer ${bobs}`;
+          const isBob = headers.authorization === `Bearer ${bobs}`;
           return route.continue({ headers: isBob ? { ...headers, authorization: expired } : headers });
         });
         await expect

@@ -3,11 +3,15 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TaskEncoder } from "../../src/compat/a2a/encoder.ts";
 import { A2aError, rpcError, statusError } from "../../src/compat/a2a/errors.ts";
+import { shownConfig, webhookOf } from "../../src/compat/a2a/push.ts";
 import { answersOfMessage, listParams, type SentMessage, taskFilter } from "../../src/compat/a2a/requests.ts";
 import { queryParams, taskCall } from "../../src/compat/a2a/rest.ts";
 import { shownTask } from "../../src/compat/a2a/tasks.ts";
 import type { StreamEvent } from "../../src/compat/a2a/wire.ts";
 import { type Question, questionKey } from "../../src/compat/mcp/questions.ts";
+import { PUSH_METHODS } from "../../src/http/a2a/push.ts";
+import { webhookPoster, webhookProblems } from "../../src/http/a2a/push-sender.ts";
+import type { A2aCall } from "../../src/http/a2a/tasks.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 
 const ADA = { subject: "ada", tenant: "t", roles: [] };
@@ -226,6 +230,64 @@ describe("I12 the REST binding", () => {
     expect(filter({ statusTimestampAfter: "2026-01-01T02:00:00+02:00" })).toEqual({
       since: "2026-01-01T00:00:00.000Z",
     });
+  });
+});
+
+describe("I12 push notifications", () => {
+  test("I12 A2A-14 without listed hosts the server sends none, and each method says so", async () => {
+    expect([webhookProblems([]), webhookPoster([], undefined)]).toEqual([undefined, undefined]);
+    // SAFETY: the methods look at this port first.
+    const call = { ports: {} } as A2aCall;
+    for (const method of Object.values(PUSH_METHODS))
+      await expect(method(call, {})).rejects.toMatchObject({ reason: "PUSH_NOTIFICATION_NOT_SUPPORTED" });
+  });
+
+  test("I12 A2A-14 a list with a star has all public hosts by https at their usual port, and no private host", () => {
+    const problem = webhookProblems(["*"]);
+    const hosts = fc.constantFrom("example.com", "8.8.8.8", "sub.example.org");
+    fc.assert(
+      fc.property(hosts, fc.webPath(), (host, path) => {
+        expect(problem?.(new URL(`https://${host}${path}`))).toBeNull();
+        expect(problem?.(new URL(`http://${host}${path}`))).not.toBeNull();
+      }),
+    );
+    const inside = fc.tuple(fc.constantFrom(10, 127), fc.nat(255), fc.nat(255), fc.nat(255));
+    fc.assert(
+      fc.property(inside, ([a, b, c, d]) => {
+        const number = ((a * 256 + b) * 256 + c) * 256 + d;
+        for (const host of [
+          `${a}.${b}.${c}.${d}`,
+          `${number}`,
+          `0x${number.toString(16)}`,
+          `[::ffff:${a}.${b}.${c}.${d}]`,
+        ])
+          expect(problem?.(new URL(`https://${host}/`)), host).not.toBeNull();
+      }),
+    );
+  });
+
+  test("I12 A2A-15 a shown configuration never has the token or the credentials", () => {
+    const secret = fc.string({
+      minLength: 12,
+      maxLength: 40,
+      unit: fc.constantFrom(..."abcdefXYZ0123456789-._~"),
+    });
+    fc.assert(
+      fc.property(secret, secret, (token, credentials) => {
+        const given = {
+          url: "https://example.com/",
+          token,
+          authentication: { scheme: "Bearer", credentials },
+        };
+        const hook = webhookOf(PLACE, given, "one");
+        expect(hook.headers).toEqual({
+          authorization: `Bearer ${credentials}`,
+          "x-a2a-notification-token": token,
+        });
+        const text = JSON.stringify(shownConfig(PLACE, hook));
+        expect([text.includes(token), text.includes(credentials)]).toEqual([false, false]);
+      }),
+    );
   });
 });
 

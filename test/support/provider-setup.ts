@@ -4,6 +4,7 @@ import { startGitServer } from "./git-server.ts";
 import { startMcpServers } from "./mcp-server.ts";
 import { startScriptedProvider } from "./scripted-provider.ts";
 import { startSlackServer } from "./slack-server.ts";
+import { startWebhookServer } from "./webhook-server.ts";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const provider = await startScriptedProvider();
@@ -15,8 +16,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("gitUrl", git.url);
   const slack = await startSlackServer();
   project.provide("slackUrl", slack.url);
+  const webhooks = await startWebhookServer();
+  project.provide("webhookUrl", webhooks.url);
   return async () => {
     await slack.close();
+    await webhooks.close();
     await git.close();
     await provider.close();
     await mcp.close();
@@ -30,5 +34,6 @@ declare module "vitest" {
     mcpUrl: string;
     gitUrl: string;
     slackUrl: string;
+    webhookUrl: string;
   }
 }

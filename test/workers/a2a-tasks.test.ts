@@ -260,8 +260,8 @@ describe("I12 errors of both bindings", () => {
       ],
       [
         await rpc("ListTaskPushNotificationConfigs", { taskId: "absent" }),
-        await rest("tasks?A2A-Version=2.0"),
-        ...([-32_003, 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"] as const),
+        await rest("tasks/absent/pushNotificationConfigs/one"),
+        ...([-32_001, 404, "TASK_NOT_FOUND"] as const),
       ],
     ];
     for (const [overRpc, overRest, code, status, reason] of cases) {

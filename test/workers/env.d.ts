@@ -22,6 +22,8 @@ declare namespace Cloudflare {
     MCP_TOKEN: string;
     GIT_URL: string;
     SLACK_URL: string;
+    /** The server that takes notices of webhooks. */
+    WEBHOOK_URL: string;
   }
   interface GlobalProps {
     mainModule: typeof import("./worker.ts");

@@ -106,6 +106,7 @@ describe.each(
       .replace(":handle", handleFor(conversation))
       .replace(":operationId", "op_01JD0000000000000000000000")
       .replace(":message", "message%3Asend")
+      .replace(":task", `${conversation}%3Aturn_01JD0000000000000000000000`)
       .replace(":memoryId", "mem_01JD0000000000000000000001")
       .replace(":turnId", "turn_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");

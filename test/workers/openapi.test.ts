@@ -348,6 +348,14 @@ describe("API-1 answers fit the document", () => {
     const active = String(Reflect.get(Object(Reflect.get(Object(began), "task")), "id"));
     await ask("changeA2aTask", `${rest}/tasks/${active}:cancel`);
     await ask("changeA2aTask", `${rest}/tasks/absent:subscribe`);
+    const configs = `${rest}/tasks/${id}/pushNotificationConfigs`;
+    const config = { id: "one", url: `${env.WEBHOOK_URL}/hooks/openapi`, token: "t" };
+    await ask("createA2aPushConfig", configs, body(config));
+    await ask("createA2aPushConfig", configs, body({ url: "https://example.com/" }));
+    await ask("listA2aPushConfigs", configs);
+    await ask("getA2aPushConfig", `${configs}/one`);
+    await ask("deleteA2aPushConfig", `${configs}/one`);
+    await ask("getA2aPushConfig", `${configs}/one`);
     await ask("getA2aExtendedCard", `${rest}/extendedAgentCard`);
     await ask("getA2aExtendedCard", "/a2a/absent/extendedAgentCard");
   });

@@ -246,6 +246,10 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   listA2aTasks: same(MAY),
   getA2aTask: READ,
   changeA2aTask: READ,
+  createA2aPushConfig: same(NOT_FOUND),
+  listA2aPushConfigs: READ,
+  getA2aPushConfig: same(NOT_FOUND),
+  deleteA2aPushConfig: READ,
   getA2aExtendedCard: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   connect: same(NO_SOCKET),
   connectSdk: same(NO_SOCKET),
@@ -327,6 +331,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
     ...{ jsonrpc: "2.0", id: 1, method: "SendMessage" },
     params: { message: { messageId: "mine", role: "ROLE_USER", parts: [{ text: "Let me in." }] } },
   }),
+  createA2aPushConfig: () => ({ url: `${env.WEBHOOK_URL}/hooks/stolen` }),
   sendA2aMessage: () => ({
     message: { messageId: "rest", role: "ROLE_USER", parts: [{ text: "Let me in." }] },
   }),
@@ -557,8 +562,9 @@ function pathOf(path: string, ids: Ids, method = "get"): string {
     .replace(":message", "message%3Asend")
     .replace(
       ":task",
-      `${encodeURIComponent(`${conversation}:${turn}`)}${method === "post" ? "%3Acancel" : ""}`,
+      `${encodeURIComponent(`${conversation}:${turn}`)}${method === "post" && !path.endsWith("Configs") ? "%3Acancel" : ""}`,
     )
+    .replace(":config", "one")
     .replace(":seq", "1")
     .replace(":id", id);
   expect(filled, "the path has parameters that this test does not know").not.toContain(":");

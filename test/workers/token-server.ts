@@ -12,7 +12,11 @@ import { Client } from "./world.ts";
 /** Long enough for HS512 too, so that only the server's own choice excludes HS512. */
 export const SECRET = "a secret of more than sixty-four bytes, as long as the hash of HS512 is";
 
-const app = dramatis({ libraries: [testLibrary], limits: { requests: false } });
+const app = dramatis({
+  libraries: [testLibrary],
+  limits: { requests: false },
+  a2a: { webhookHosts: [new URL(env.WEBHOOK_URL).host] },
+});
 
 export interface Claims {
   [claim: string]: unknown;

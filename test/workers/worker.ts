@@ -108,6 +108,7 @@ const app = dramatis({
     ],
     resolver: `${environment.PROVIDER_CONTROL_URL}/dns`,
   },
+  a2a: { webhookHosts: [new URL(environment.WEBHOOK_URL).host, "inside.example.org"] },
   telemetry: { exporter: tracedExporter },
   policy: [
     { id: "no-release", projects: ["policed"], paths: ["release/**"], then: "deny", reason: "Ask Ada." },

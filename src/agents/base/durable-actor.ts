@@ -118,6 +118,11 @@ export class DurableActor<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     return envelope;
   }
 
+  /** Returns the receiver at an address. A subclass overrides this for receivers that are no actors. */
+  protected peerAt(address: ActorAddress): MailboxPeer | Promise<MailboxPeer> {
+    return durableActor<MailboxPeer>(this.env, address);
+  }
+
   /**
    * Throws `UNAVAILABLE` while the storage is of a newer release than the code. The mailbox then stays unchanged. A subclass
    * with versioned storage of its own overrides this to check that, too.
@@ -220,7 +225,7 @@ export class DurableActor<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   async #deliver(envelope: Envelope, attempt: Attempt): Promise<Answer> {
     await this.whenDeliverable(envelope);
     try {
-      const peer = await durableActor<MailboxPeer>(this.env, envelope.to);
+      const peer = await this.peerAt(envelope.to);
       const delivered = this.deliverable(envelope);
       return delivered === null ? { type: "done", result: null } : await peer.receive(delivered, attempt);
     } catch (error) {

@@ -21,6 +21,7 @@ import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
+import type { PostWebhook } from "../../protocol/webhooks.ts";
 import type { WorkspaceApi } from "../../protocol/workspace.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { Application } from "../base/application.ts";
@@ -143,6 +144,8 @@ export interface ActorContext
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
   retention: RetentionPolicy;
+  /** Absent if the deployment sends no notices to webhooks. */
+  postWebhook?: PostWebhook;
   /** Returns the versions of an agent as this tenant may import them. `path` is their place in the record. Throws `INVALID_INPUT`. */
   importedChain(tenant: string, chain: unknown, path: string): Promise<VersionChain>;
   /** As `Mailbox.forget`. */
@@ -174,4 +177,5 @@ export interface ConversationApplication
       | "retention"
       | "titles"
       | "importedChain"
+      | "postWebhook"
     > {}

@@ -21,7 +21,7 @@ import type {
 } from "../../protocol/conversation-requests.ts";
 import { subscribeOptions, updateConversation } from "../../protocol/conversation-requests.ts";
 import type { CompletedOperation, TurnView } from "../../protocol/conversation-schemas.ts";
-import type { Envelope } from "../../protocol/envelope.ts";
+import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type {
   TaskError,
   TaskErrorApi,
@@ -48,6 +48,7 @@ import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
 import { CONVERSATION_FRAMES } from "../../protocol/subscribers.ts";
 import type { PastTurns, PastTurnsApi, PastTurnsRequest } from "../../protocol/tool-memory.ts";
 import { readUpgrade } from "../../protocol/upgrade-request.ts";
+import { WEBHOOK } from "../../protocol/webhooks.ts";
 import type {
   CalledRun,
   RunCallerApi,
@@ -123,7 +124,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       super(ctx, env);
       this.lifecycle.use(this.#guard);
       takeEnvelopes(this.mailbox, this.#context);
-      this.mailbox.outcomes(CONVERSATION_FRAMES, (outcome) => this.#context.subscribers.settle(outcome));
+      this.mailbox.outcomes(CONVERSATION_FRAMES, (outcome) => {
+        this.#context.subscribers.settle(outcome);
+        this.#context.webhooks.settle(outcome);
+      });
     }
 
     protected override get context() {
@@ -140,6 +144,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     protected override deliverable(envelope: Envelope) {
       return envelope.type === CONVERSATION_FRAMES ? this.#context.subscribers.filled(envelope) : envelope;
+    }
+
+    protected override peerAt(address: ActorAddress) {
+      return address.kind === WEBHOOK ? this.#context.webhooks.peer : super.peerAt(address);
     }
 
     async create(principal: Principal, input: CreateConversation) {

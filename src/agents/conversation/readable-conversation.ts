@@ -11,6 +11,7 @@ import type { JournalPageOptions } from "../../protocol/journal.ts";
 import type { ProjectionOptions } from "../../protocol/projection-schemas.ts";
 import type { CauseOptions, IncidentOptions } from "../../protocol/record-schemas.ts";
 import type { SubscribeActor } from "../../protocol/subscribers.ts";
+import type { NewWebhook } from "../../protocol/webhooks.ts";
 import { asDone, asResult, type Result } from "../../shared/errors.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -88,6 +89,24 @@ export abstract class ReadableConversation<Env extends Cloudflare.Env> extends R
     return asDone(() => {
       this.context.access.stateFor(principal);
       this.context.subscribers.unsubscribe(principal, to);
+    });
+  }
+
+  async addWebhook(principal: Principal, hook: NewWebhook) {
+    return asResult(() => {
+      this.context.access.stateFor(principal);
+      return this.context.webhooks.put(principal, hook);
+    });
+  }
+
+  async webhooks(principal: Principal, turnId: string) {
+    return readAs(this.context, principal, () => this.context.webhooks.list(principal, turnId));
+  }
+
+  async removeWebhook(principal: Principal, turnId: string, id: string) {
+    return asDone(() => {
+      this.context.access.stateFor(principal);
+      this.context.webhooks.remove(principal, turnId, id);
     });
   }
 

@@ -32,6 +32,7 @@ import { ConversationReaders } from "./inbound/readers.ts";
 import { Replacing } from "./inbound/replacing.ts";
 import { Stops } from "./inbound/stops.ts";
 import { Subscribers } from "./inbound/subscribers.ts";
+import { Webhooks } from "./inbound/webhooks.ts";
 import { outgoing } from "./mailbox-handlers.ts";
 import { ConversationRecord } from "./reads/conversation-record.ts";
 import { ConversationQueries } from "./reads/queries.ts";
@@ -98,6 +99,7 @@ export interface ConversationContext extends ActorContext {
   stops: Stops;
   ingress: Ingress;
   subscribers: Subscribers;
+  webhooks: Webhooks;
   participants: Participants;
   requests: PrincipalRequests;
   replacing: Replacing;
@@ -170,6 +172,7 @@ export function connected(given: Given, outflows: Outflows): ConversationContext
   context.subscribers = new Subscribers(context);
   context.runtime = new ConversationRuntime(context);
   context.queries = new ConversationQueries(context.runtime.store);
+  context.webhooks = new Webhooks(context);
   context.record = new ConversationRecord(context.runtime.store);
   context.readers = new ConversationReaders(context, outflows);
   context.stops = new Stops(context);

@@ -17,7 +17,7 @@ export function agentCard(
     description,
     examples = [],
   }: Pick<AgentSummary, "id" | "name" | "description" | "examples">,
-  { url, version }: { url: string; version: string },
+  { url, version, sendsNotices }: { url: string; version: string; sendsNotices: boolean },
 ) {
   const text = description ?? `The agent "${id}".`;
   return {
@@ -27,7 +27,7 @@ export function agentCard(
     supportedInterfaces: ["JSONRPC", "HTTP+JSON"].map((protocolBinding) => ({
       ...{ url, protocolBinding, protocolVersion: A2A_VERSION },
     })),
-    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
+    capabilities: { streaming: true, pushNotifications: sendsNotices, extendedAgentCard: true },
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
     securityRequirements: [{ schemes: { bearer: { list: [] } } }],
     defaultInputModes: [TEXT, JSON_TYPE, "image/*", "application/pdf"],

@@ -17,6 +17,7 @@ import { DEFAULT_PAGE_SIZE } from "../../shared/page.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { userContent } from "../content.ts";
 import { type QuestionPlace, questionKey } from "../mcp/questions.ts";
+import { sentConfig } from "./push.ts";
 
 const MAX_PARTS = 64;
 /** Characters of an id. */
@@ -73,7 +74,11 @@ export const sendParams = z
   .object({
     message,
     configuration: z
-      .object({ returnImmediately: z.boolean().optional(), historyLength: z.int().min(0).optional() })
+      .object({
+        returnImmediately: z.boolean().optional(),
+        historyLength: z.int().min(0).optional(),
+        taskPushNotificationConfig: sentConfig.optional(),
+      })
       .optional(),
   })
   .meta({ example: { message: EXAMPLE } });

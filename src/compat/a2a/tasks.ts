@@ -15,7 +15,7 @@ import type { JsonObject } from "../../shared/json.ts";
 import { answerCount, answerOf } from "../answer.ts";
 import { APPROVAL_FORM, type Question, questionKey } from "../mcp/questions.ts";
 import { taskId } from "../mcp/tasks.ts";
-import type { A2aArtifact, A2aMessage, A2aPart, A2aTask, TaskStatus } from "./wire.ts";
+import type { A2aArtifact, A2aMessage, A2aPart, A2aTask, StreamEvent, TaskStatus } from "./wire.ts";
 
 /** The place of a task. */
 export interface TurnPlace {
@@ -69,6 +69,11 @@ export function shownTask(
     ...(includeArtifacts && { artifacts }),
     ...(historyLength !== 0 && { history: shown }),
   };
+}
+
+/** Returns the present status of a turn as an event. */
+export function statusNotice(place: TurnPlace, turn: TurnView, questions: readonly Question[]): StreamEvent {
+  return { statusUpdate: { ...taskIds(place), status: statusOf(place, turn, questions) } };
 }
 
 /** Returns the task of a turn that is over, as a list has it. The message of a failed task is the code of its error. */

@@ -14,7 +14,12 @@ export async function cardOf({ req, var: ports }: Context<HttpEnv>, id: string):
   const identity = unwrap(await (await actors.agent(principal.tenant, id)).identity());
   const offer = await offerOf(libraries(principal.tenant).registry, identity);
   const url = `${new URL(req.url).origin}/a2a/${id}`;
-  return agentCard({ id, ...offer }, { url, version: identity.updatedAt });
+  return agentCard(
+    { id, ...offer },
+    {
+      ...{ url, version: identity.updatedAt, sendsNotices: ports.webhookProblem !== undefined },
+    },
+  );
 }
 
 /** Returns a request as the methods take it. */

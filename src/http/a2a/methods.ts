@@ -6,6 +6,7 @@
  */
 import { TaskEncoder } from "../../compat/a2a/encoder.ts";
 import { A2aError } from "../../compat/a2a/errors.ts";
+import type { SentConfig } from "../../compat/a2a/push.ts";
 import {
   answersOfMessage,
   listParams,
@@ -25,6 +26,7 @@ import { validate } from "../../shared/validation.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { type ReadOptions, turnFrames } from "../routes/turn-frames.ts";
 import { startTurn, threadOf } from "../threads.ts";
+import { addConfig, checkConfig, PUSH_METHODS } from "./push.ts";
 import { type A2aCall, ifFound, listTasks, placeOf, taskAt } from "./tasks.ts";
 
 /** The result of a method, or its events. */
@@ -42,14 +44,15 @@ type Method = (call: A2aCall, params: unknown) => Promise<MethodResult>;
 const METHODS: Readonly<Record<string, Method>> = {
   async SendMessage(call, params) {
     const { message, configuration = {} } = validate(sendParams, params);
-    const sent = await send(call, message);
+    const sent = await send(call, message, configuration);
     if (configuration.returnImmediately !== true)
       for await (const _ of follow(call, sent, { untilWaiting: true, signal: call.signal }));
     const { task } = await taskAt(call, sent.place);
     return { result: { task: shownTask(task, configuration) } };
   },
   async SendStreamingMessage(call, params) {
-    const sent = await send(call, validate(sendParams, params).message);
+    const { message, configuration = {} } = validate(sendParams, params);
+    const sent = await send(call, message, configuration);
     return { events: (signal) => follow(call, sent, { signal }) };
   },
   async GetTask(call, params) {
@@ -70,6 +73,7 @@ const METHODS: Readonly<Record<string, Method>> = {
       throw new A2aError("UNSUPPORTED_OPERATION", "The task is over. Read it with GetTask.");
     return { events: (signal) => follow(call, { place }, { signal, isToEnd: true }) };
   },
+  ...PUSH_METHODS,
   async GetExtendedAgentCard(call) {
     return { result: await call.card() };
   },
@@ -85,8 +89,6 @@ export function runMethod(call: A2aCall, { method, params }: MethodCall): Promis
     throw new A2aError("VERSION_NOT_SUPPORTED", `Version "${version}" is not supported. Use ${A2A_VERSION}.`);
   const run = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (run !== undefined) return run(call, params);
-  if (method.includes("PushNotification"))
-    throw new A2aError("PUSH_NOTIFICATION_NOT_SUPPORTED", "The server sends no push notifications.");
   const known = Object.keys(METHODS).join(", ");
   throw new A2aError(
     "METHOD_NOT_FOUND",
@@ -94,8 +96,23 @@ export function runMethod(call: A2aCall, { method, params }: MethodCall): Promis
   );
 }
 
+/** The id of the configuration that came with a message. */
+const SENT_CONFIG = "message";
+
+/** Sends a message, and adds its configuration of push notifications to its task. */
+async function send(
+  call: A2aCall,
+  message: SentMessage,
+  { taskPushNotificationConfig: config }: { taskPushNotificationConfig?: SentConfig | undefined },
+): Promise<Sent> {
+  if (config !== undefined) checkConfig(call, config, "/configuration/taskPushNotificationConfig");
+  const sent = await begin(call, message);
+  if (config !== undefined) await addConfig(call, sent.place, config, SENT_CONFIG);
+  return sent;
+}
+
 /** Starts the turn of a message, or gives its answers to its task (A2A-6). */
-async function send(call: A2aCall, message: SentMessage): Promise<Sent> {
+async function begin(call: A2aCall, message: SentMessage): Promise<Sent> {
   const { ports, agentId, traceparent } = call;
   const { messageId, contextId = "", taskId = "" } = message;
   if (taskId !== "") return { place: await answer(call, message, placeOf(taskId)) };

@@ -2,12 +2,13 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { protocolError, statusError } from "../../compat/a2a/errors.ts";
+import { newConfigBody } from "../../compat/a2a/push.ts";
 import { sendParams } from "../../compat/a2a/requests.ts";
 import { type MethodCall, messageMethod, queryParams, taskCall } from "../../compat/a2a/rest.ts";
 import type { StreamEvent } from "../../compat/a2a/wire.ts";
 import { ids } from "../../protocol/scalars.ts";
 import type { HttpEnv } from "../base/context.ts";
-import { empty, json, noOperation, sse } from "../base/respond.ts";
+import { json, noOperation, sse } from "../base/respond.ts";
 import { type ApiOperation, ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { AGENT, callOf } from "./agent.ts";
@@ -19,6 +20,8 @@ const params = z.object({ id: ids.agent });
 const taskParams = params.extend({
   task: z.string().describe("The id of a task, with `:cancel` or `:subscribe` if the request is for that."),
 });
+
+const CONFIGS = `${AGENT}/tasks/:task/pushNotificationConfigs`;
 
 const object = z.looseObject({}).meta({ id: "A2aObject", description: "An object of A2A 1.0." });
 const event = z.looseObject({}).meta({ id: "A2aEvent", description: "A `StreamResponse` of A2A 1.0." });
@@ -115,6 +118,52 @@ export const restRoutes: readonly Route[] = [
   route(
     {
       ...shared,
+      id: "createA2aPushConfig",
+      method: "post",
+      path: CONFIGS,
+      summary: "Create a configuration of push notifications with A2A over REST",
+      description: "As `CreateTaskPushNotificationConfig`. The answer has no secrets.",
+      params: taskParams,
+      body: newConfigBody,
+      answers: ok("The configuration.", object),
+    },
+    ({ params: { task: taskId }, body }, _, context) =>
+      answerRest(context, { method: "CreateTaskPushNotificationConfig", params: { ...body, taskId } }),
+  ),
+  route(
+    {
+      ...shared,
+      id: "listA2aPushConfigs",
+      method: "get",
+      path: CONFIGS,
+      summary: "List the configurations of push notifications of a task with A2A over REST",
+      description: "As `ListTaskPushNotificationConfigs`.",
+      params: taskParams,
+      answers: ok("The configurations of the caller, without secrets.", object),
+    },
+    ({ params: { task: taskId } }, _, context) =>
+      answerRest(context, { method: "ListTaskPushNotificationConfigs", params: { taskId } }),
+  ),
+  ...(["get", "delete"] as const).map((method) => {
+    const [verb, name] = method === "get" ? ["Read", "Get"] : ["Delete", "Delete"];
+    return route(
+      {
+        ...shared,
+        id: `${method}A2aPushConfig`,
+        method,
+        path: `${CONFIGS}/:config`,
+        summary: `${verb} a configuration of push notifications with A2A over REST`,
+        description: `As \`${name}TaskPushNotificationConfig\`.`,
+        params: taskParams.extend({ config: z.string().describe("The id of a configuration.") }),
+        answers: ok(method === "get" ? "The configuration, without secrets." : "It is deleted.", object),
+      },
+      ({ params: { task: taskId, config: id } }, _, context) =>
+        answerRest(context, { method: `${name}TaskPushNotificationConfig`, params: { taskId, id } }),
+    );
+  }),
+  route(
+    {
+      ...shared,
       id: "getA2aExtendedCard",
       method: "get",
       path: `${AGENT}/extendedAgentCard`,
@@ -130,7 +179,7 @@ async function answerRest(context: Context<HttpEnv>, call: MethodCall): Promise<
   try {
     const answer = await runMethod(callOf(context), call);
     if ("events" in answer) return sse(context, (signal) => payloads(answer.events(signal)));
-    return answer.result === null ? empty() : json(answer.result);
+    return json(answer.result);
   } catch (error) {
     return statusAnswer(protocolError(error));
   }

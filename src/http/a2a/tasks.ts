@@ -37,7 +37,8 @@ export interface A2aCall {
 /** Conversations that a list reads at the same time. */
 const READS_AT_ONCE = 10;
 
-const noTask = () => new A2aError("TASK_NOT_FOUND", "The task was not found. Check its id and your access.");
+export const noTask = () =>
+  new A2aError("TASK_NOT_FOUND", "The task was not found. Check its id and your access.");
 
 /** Returns the turn of a task's id. Throws `TASK_NOT_FOUND` for an id of another form. */
 export function placeOf(id: string): TurnPlace {

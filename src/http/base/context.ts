@@ -36,6 +36,8 @@ export interface RequestPorts {
   secrets(): D1ProjectSecrets;
   /** Resolves hosts of requests. Absent: they are not resolved. */
   resolve?: ResolveHost;
+  /** Returns the reason why a webhook's address may not get notices; `null` if it may. Absent: the deployment sends no notices. */
+  webhookProblem?: (url: URL) => string | null;
   projects(): Projects;
   artifacts(): Artifacts;
   mcpServers(): McpTools;

@@ -20,6 +20,7 @@ export const CONVERSATION_KEYS = [
   "subscriber:",
   "tool:",
   "uninvited:",
+  "webhook:",
 ] as const;
 
 export const CONVERSATION_SCHEMA: ActorSchema = { of: "conversation", first: 1, steps: [] };
