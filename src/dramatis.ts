@@ -41,7 +41,7 @@ import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { defaultAuthorize } from "./http/auth/authorize.ts";
 import { checkJwtConfiguration, isJwtConfigured } from "./http/auth/jwt.ts";
 import { completeLimits } from "./http/base/http-limits.ts";
-import { channelsOf, takeMail } from "./http/channels.ts";
+import { channelsOf } from "./http/channels.ts";
 import type { LibraryPorts } from "./library/authoring/authoring.ts";
 import { importedChain } from "./library/authoring/imported-chain.ts";
 import { collectAgents } from "./library/define/collect-agents.ts";
@@ -69,7 +69,7 @@ import { policyOf } from "./policy/policy.ts";
 import { DEFAULT_RETENTION } from "./policy/retention.ts";
 import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
-import type { ChannelMail } from "./protocol/channels.ts";
+import { channelOf } from "./protocol/channels.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
@@ -201,7 +201,7 @@ export function dramatis(options: DramatisOptions) {
     requestPorts: (env) => ({
       actors: durableActors(env),
       location,
-      channel: (name) => channels.of(env, name),
+      channels: () => channels(env),
       directory: () => required(directory(env), "Lists need the D1 binding `DB`"),
       deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
       triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
@@ -318,7 +318,7 @@ export function dramatis(options: DramatisOptions) {
     })),
     Channel: createChannelClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),
-      adapter: (name) => channels.of(env, name).adapter,
+      adapter: (name) => channelOf(channels(env), name).adapter,
     })),
     Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),
@@ -352,11 +352,7 @@ export function dramatis(options: DramatisOptions) {
       branchPrefix: options.workspaces?.branchPrefix ?? "dramatis",
       isSensitive,
     })),
-    handler: {
-      fetch: http.fetch,
-      email: (mail: ChannelMail, env: DramatisEnv) =>
-        takeMail({ actors: durableActors(env) }, channels.all(env), mail),
-    } satisfies HttpApp<DramatisEnv> & { email: object },
+    handler: http satisfies HttpApp<DramatisEnv>,
   };
 }
 

@@ -6,6 +6,7 @@
 import { Hono } from "hono";
 import { getPath } from "hono/utils/url";
 import { systemClock } from "../ports/system.ts";
+import type { ChannelMail } from "../protocol/channels.ts";
 import { usablePrincipal } from "../shared/principal.ts";
 import { issuesText } from "../shared/validation.ts";
 import { a2aErrors, withoutSlash } from "./a2a/errors.ts";
@@ -21,6 +22,7 @@ import { noOperation } from "./base/respond.ts";
 import { withSecurityHeaders } from "./base/security-headers.ts";
 import { seeded, untilDone } from "./base/seeding.ts";
 import { senderOf } from "./base/sender.ts";
+import { takeMail } from "./channels.ts";
 import { addMetadata } from "./mcp/metadata.ts";
 import type { McpServing } from "./mcp/options.ts";
 import { addMcp } from "./mcp/route.ts";
@@ -52,18 +54,24 @@ export interface HttpPorts<Env extends object> {
 /** The `fetch` handler of a Worker. */
 export interface HttpApp<Env extends object> {
   fetch(request: Request, env: Env, context?: ExecutionContext): Promise<Response>;
+  /** Takes a mail for a channel. */
+  email(mail: ChannelMail, env: Env): Promise<void>;
 }
 
 export function createHttpApp<Env extends object>(ports: HttpPorts<Env>): HttpApp<Env> {
-  const app = createRoutes(ports);
+  const seed = untilDone<Env>(ports.seed);
+  const app = createRoutes({ ...ports, seed });
   return {
     fetch: async (request, env, context) => withSecurityHeaders(await app.fetch(request, env, context)),
+    async email(mail, env) {
+      await seed(env);
+      await takeMail(ports.requestPorts(env), mail);
+    },
   };
 }
 
 /** The Hono application. Its `fetch` must be called with an `Env`. */
 export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRoutes {
-  const seedOnce = untilDone<Env>(ports.seed);
   const limits = completeLimits(ports.limits);
   const limiter = new RequestLimiter(limits.requests, systemClock);
   const app = new Hono<HttpEnv>({ getPath: (request) => withoutSlash(getPath(request)) });
@@ -79,7 +87,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
     const variables = {
       ...ports.requestPorts(env),
       clock: systemClock,
-      seed: () => seedOnce(env),
+      seed: () => ports.seed(env),
       maxBodyBytes: limits.bodyBytes,
       maxAttachmentBytes: limits.attachmentBytes,
     };

@@ -11,7 +11,6 @@ import {
   type ChannelEvent,
   type ChannelMail,
   type ChannelOptions,
-  noSuchChannel,
 } from "../protocol/channels.ts";
 import { charactersOf } from "../protocol/ids.ts";
 import { defined } from "../shared/defined.ts";
@@ -23,26 +22,20 @@ interface ChannelPorts {
   actors: Pick<ActorLookup, "channel">;
 }
 
-/** The channels of an application. `of` throws `NOT_FOUND`. */
+/** Returns a function that makes the channels of an application for an environment. Throws `INVALID_INPUT` for a wrong name. */
 export function channelsOf<Env>(options: Readonly<Record<string, ChannelOptions<Env>>>) {
   for (const name of Object.keys(options))
     if (!CHANNEL_NAME.test(name))
       throw invalid(
         `The channel ${JSON.stringify(name)} needs a name of 1 to 40 lower-case letters, digits and hyphens that begins with a letter.`,
       );
-  const at = (env: Env, { adapter, ...rest }: ChannelOptions<Env>): Channel => ({
-    ...rest,
-    adapter: adapter(env),
-  });
-  return {
-    of(env: Env, name: string): Channel {
-      const found = Object.hasOwn(options, name) ? options[name] : undefined;
-      if (found === undefined) throw noSuchChannel(name);
-      return at(env, found);
-    },
-    all: (env: Env): Map<string, Channel> =>
-      new Map(Object.entries(options).map(([name, channel]) => [name, at(env, channel)])),
-  };
+  return (env: Env): ReadonlyMap<string, Channel> =>
+    new Map(
+      Object.entries(options).map(([name, { adapter, ...rest }]) => [
+        name,
+        { ...rest, adapter: adapter(env) },
+      ]),
+    );
 }
 
 /** Passes the events of a verified request to the actors of their threads. Resolves when they are stored. */
@@ -67,11 +60,10 @@ export async function takeEvents(
 
 /** Takes a mail by the first channel that its address belongs to. Rejects other mails. */
 export async function takeMail(
-  ports: ChannelPorts,
-  channels: ReadonlyMap<string, Channel>,
+  ports: ChannelPorts & { channels(): ReadonlyMap<string, Channel> },
   mail: ChannelMail,
 ): Promise<void> {
-  for (const [name, channel] of channels) {
+  for (const [name, channel] of ports.channels()) {
     const events = (await channel.adapter.receiveMail?.(mail)) ?? null;
     if (events !== null) return takeEvents(ports, name, channel, events);
   }

@@ -4,7 +4,7 @@
  * CHANNEL-1  An adapter verifies each request. It returns events only of a request that the platform signed.
  */
 import { z } from "zod";
-import { type DramatisError, notFound, type Result } from "../shared/errors.ts";
+import { notFound, type Result } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
 
 /** A verified event of a channel: a message of a person, or an answer to a request for approval. */
@@ -120,7 +120,9 @@ export interface ChannelApi {
 /** The name of a channel, in `channels` and in its address. */
 export const CHANNEL_NAME = /^[a-z][a-z0-9-]{0,39}$/;
 
-/** The error for a channel that the application does not have. */
-export function noSuchChannel(name: string): DramatisError {
-  return notFound(`The application has no channel ${JSON.stringify(name)}. Add it to \`channels\`.`);
+/** Returns a channel by its name. Throws `NOT_FOUND`. */
+export function channelOf(channels: ReadonlyMap<string, Channel>, name: string): Channel {
+  const channel = channels.get(name);
+  if (channel !== undefined) return channel;
+  throw notFound(`The application has no channel ${JSON.stringify(name)}. Add it to \`channels\`.`);
 }

@@ -245,12 +245,16 @@ describe("I15 Slack", () => {
     if (message === undefined) throw new Error("There is no question.");
     expect(await play.runs()).toEqual([]);
     expect((await place.press(message, "approve", "U0STRANGER")).status).toBe(200);
+    // A person who has not written in the thread may not approve.
+    expect((await place.press(message, "approve", "U0OTHER")).status).toBe(200);
+    expect((await place.texts(2)).at(-1)).toContain("I cannot take this message");
+    expect(await play.runs()).toEqual([]);
     expect((await place.press(message, "approve")).status).toBe(200);
     expect((await place.press(message, "approve")).status).toBe(200);
-    expect((await place.texts(2)).at(-1)).toBe("Paid.");
+    expect((await place.texts(3)).at(-1)).toBe("Paid.");
     expect(await play.runs()).toHaveLength(1);
     expect((await place.press(message, "reject")).status).toBe(200);
-    expect((await place.texts(3)).at(-1)).toContain("I cannot take this message");
+    expect((await place.texts(4)).at(-1)).toContain("I cannot take this message");
   });
 
   test("CHANNEL-3 after the end of the conversation the next message begins another one", async () => {

@@ -7,6 +7,7 @@
  * CHANNEL-4  The conversation sends its frames to the thread's mailbox, each once. A frame and the post that it needs are stored together.
  * CHANNEL-6  A message that the conversation refuses is answered with the reason. Events wait in order, and so do posts.
  */
+import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
@@ -175,7 +176,7 @@ export class ChannelRuntime {
     const attempts = input.attempts + 1;
     await this.#commit(() => this.store.delayInput(seq, attempts, clock.now() + ATTEMPT_MS));
     try {
-      const started = await this.#start(input);
+      const started = await this.#inTime(() => this.#start(input));
       const preview = started === null ? null : this.#previewOf(started.turnId, surface);
       await this.#commit(() => this.store.endInput(seq, started?.turnId ?? null));
       if (started !== null) this.#follow(started, preview);
@@ -216,7 +217,8 @@ export class ChannelRuntime {
     const result = await run();
     if (result.ok) return result.value;
     const { code } = result.error;
-    if ((code === "NOT_FOUND" || code === "FORBIDDEN") && subject !== owner) {
+    // Only people who wrote in the thread may approve.
+    if (body.answer === undefined && subject !== owner && (code === "NOT_FOUND" || code === "FORBIDDEN")) {
       const participant = { type: "user", id: subject } as const;
       const added = await conversation.addParticipant(principalOf(tenant, owner), participant);
       if (added.ok) return unwrap(await run());
@@ -265,8 +267,8 @@ export class ChannelRuntime {
       ...{ clock: this.ports.clock, surface },
       adapter: {
         ...defined({ maxLength }),
-        deliver: (...of) => adapter.deliver(...of),
-        edit: (...of) => edit.apply(adapter, of),
+        deliver: (...of) => this.#inTime(() => adapter.deliver(...of)),
+        edit: (...of) => this.#inTime(() => edit.apply(adapter, of)),
       },
       store: (shown) => this.ports.database.transaction(() => this.store.putPreview(turnId, shown)),
     });
@@ -323,11 +325,20 @@ export class ChannelRuntime {
   }: ReturnType<ChannelStore["nextPost"]> & object): Promise<ChannelDelivery> {
     try {
       const adapter = this.ports.adapter(this.#record().channel);
-      if (replaces === undefined || adapter.edit === undefined) return await adapter.deliver(surface, body);
-      return await adapter.edit(surface, replaces, body);
+      return await this.#inTime(async () =>
+        replaces === undefined || adapter.edit === undefined
+          ? adapter.deliver(surface, body)
+          : adapter.edit(surface, replaces, body),
+      );
     } catch (error) {
       return { status: "uncertain", error: { code: "UNKNOWN", message: errorText(error) } };
     }
+  }
+
+  /** Throws `UNAVAILABLE` if an attempt has no result in time. */
+  #inTime<Value>(attempt: () => Promise<Value>): Promise<Value> {
+    const reason = unanswered("The attempt", ATTEMPT_MS);
+    return withDeadline(this.ports.clock, ATTEMPT_MS, attempt, { reason });
   }
 
   #record(): ChannelRecord {

@@ -1,6 +1,7 @@
 /** `/api/channels`: takes the requests of channels. Their signature replaces authentication. */
 import { z } from "zod";
-import { CHANNEL_NAME, noSuchChannel } from "../../protocol/channels.ts";
+import { CHANNEL_NAME, channelOf } from "../../protocol/channels.ts";
+import { conflict } from "../../shared/errors.ts";
 import { readBytes } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { takeEvents } from "../channels.ts";
@@ -31,7 +32,7 @@ export const channelOperations: readonly ApiOperation[] = [
       example: { type: "event_callback", event_id: "Ev1" },
     }),
     answers: [{ status: 200, description: "The event is stored, or needs no answer." }],
-    errors: ["NOT_FOUND", "TOO_LARGE", "RATE_LIMITED", "QUEUE_OVERFLOW"],
+    errors: ["NOT_FOUND", "CONFLICT", "TOO_LARGE", "RATE_LIMITED", "QUEUE_OVERFLOW"],
   },
 ];
 
@@ -42,15 +43,15 @@ export function channelRoutes(
 ): void {
   app.post(PATH, async ({ req, env, var: ports }) => {
     const name = req.param("channel");
-    const channel = ports.channel(name);
-    if (channel.adapter.receive === undefined) throw noSuchChannel(name);
+    const channel = channelOf(ports.channels(), name);
+    const { receive } = channel.adapter;
+    if (receive === undefined) throw conflict(`The channel "${name}" takes mails only.`);
     const body = await readBytes(req.raw, Math.min(MAX_BYTES, ports.maxBodyBytes));
     const { url, headers } = req.raw;
-    const { events, response } = await channel.adapter.receive(
-      new Request(url, { method: "POST", headers, body }),
-    );
+    const { events, response } = await receive(new Request(url, { method: "POST", headers, body }));
     // A platform sends the events of all people from few addresses, so only refused requests count.
     if (!response.ok) await count(req.raw, env);
+    await ports.seed();
     await takeEvents(ports, name, channel, events);
     return response;
   });

@@ -8,7 +8,7 @@
 import { slackWebhook } from "agents/experimental/channels/slack";
 import { z } from "zod";
 import type { ChannelAdapter, ChannelDelivery, ChannelText } from "../../../protocol/channels.ts";
-import { errorText } from "../../../shared/errors.ts";
+import { errorText, unavailable } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { eventOf } from "./events.ts";
 
@@ -45,7 +45,7 @@ const answerSchema = z.looseObject({
 });
 
 /**
- * Connects a Slack app.
+ * Connects a Slack app. Throws `UNAVAILABLE` without a token or a secret.
  *
  * @example
  * adapter: (env) => slack({ botToken: env.SLACK_BOT_TOKEN, signingSecret: env.SLACK_SIGNING_SECRET })
@@ -55,6 +55,10 @@ export function slack({
   signingSecret,
   apiUrl = "https://slack.com/api",
 }: SlackOptions): ChannelAdapter {
+  if (!botToken || !signingSecret)
+    throw unavailable(
+      "Slack needs the token of the bot and the signing secret of the app. Set both secrets of the Worker.",
+    );
   const call = async (method: string, body: object): Promise<ChannelDelivery> => {
     let response: Response;
     try {
