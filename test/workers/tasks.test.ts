@@ -162,7 +162,9 @@ describe("a task by API", () => {
     expect(
       await problem([{ ref: "a", action: { kind: "code", inputSchema, effect: "pure", timeoutMs: 1 } }]),
     ).toContain("Functions are actions of deployed libraries");
-    expect(await problem([{ ref: "a", action: { kind: "mcp.invoke" } }])).toContain("come with MCP servers");
+    expect(await problem([{ ref: "a", action: { kind: "mcp.invoke" } }])).toContain(
+      "`mcp:SERVER/TOOL` in a persona",
+    );
     expect(
       await problem([{ ref: "a", action: { kind: "http.request", hosts: ["evil.example"] } }]),
     ).toContain('may not reach \\"evil.example\\"');

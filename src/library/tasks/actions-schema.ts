@@ -13,7 +13,7 @@ import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { templateBudget, templateIssues } from "../../shared/templates/template.ts";
 import { inputIssues, plainly } from "../../shared/validation.ts";
-import { ACTION_KINDS, asksPerson, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
+import { ACTION_KINDS, asksPerson, insteadOfKind, isKind, kindNamed, kindOf } from "./kinds.ts";
 import { AREA_NAMES } from "./paths.ts";
 import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
 
@@ -68,8 +68,7 @@ function kindProblem(kind: unknown): string {
     return `Must be an action of a library, made with defineAction(…) or named by reference, or have a \`kind\`. ${known}`;
   if (kind === "code")
     return "Functions are actions of deployed libraries. Replace this object with a reference to the action.";
-  const later = laterKind(kind);
-  if (later !== undefined)
-    return `Actions of the kind "${kind}" come with ${later}, which do not exist yet. ${known}`;
+  const instead = insteadOfKind(kind);
+  if (instead !== undefined) return `A task has no actions of the kind "${kind}". ${instead} ${known}`;
   return `Unknown kind of action "${String(kind)}". ${known}`;
 }

@@ -190,10 +190,10 @@ const ALIASES: Readonly<Record<string, string>> = {
   "context.transform": "update_context",
 };
 
-/** Planned kinds, with the feature that each belongs to. They are rejected for now. */
-const LATER: Readonly<Record<string, string>> = {
-  workflow: "workflow runs",
-  "mcp.invoke": "MCP servers",
+/** Kinds of other systems that are no actions here, with what to use instead. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  workflow: "Let a node of a workflow run the other workflow.",
+  "mcp.invoke": "Name the tool of the MCP server as `mcp:SERVER/TOOL` in a persona.",
 };
 
 function checkHost(host: string, context: z.RefinementCtx<string>): void {
@@ -220,9 +220,9 @@ export function kindNamed(name: unknown): unknown {
   return typeof name === "string" && Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
 }
 
-/** Returns the feature that a planned kind belongs to; `undefined` for other names. */
-export function laterKind(name: unknown): string | undefined {
-  return typeof name === "string" && Object.hasOwn(LATER, name) ? LATER[name] : undefined;
+/** Returns what to use instead of a kind of another system; `undefined` for other names. */
+export function insteadOfKind(name: unknown): string | undefined {
+  return typeof name === "string" && Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : undefined;
 }
 
 /** Reports whether an action asks a person. */
