@@ -132,9 +132,9 @@ export interface ConversationApi extends ConversationDataApi {
   /**
    * Takes answers to requests for approval and results of client tools that come together. It checks all of them before the first has an effect.
    * Fails as `resolveApproval` and `submitToolResults`. `IDEMPOTENCY_CONFLICT` for a key that came with answers to other requests. An agent
-   * below checks the answers to its own requests, and these come first.
+   * below checks the answers to its own requests, and these come first. Resolves with the operations that did not have their answer before.
    */
-  answerCalls(principal: Principal, answers: CallAnswers): Promise<Result<null>>;
+  answerCalls(principal: Principal, answers: CallAnswers): Promise<Result<string[]>>;
   /** Returns the operations that this principal answered with a key; empty for a new key. */
   answeredWith(principal: Principal, key: string): Promise<Result<string[]>>;
   /**

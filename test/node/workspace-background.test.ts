@@ -1,7 +1,7 @@
 /** Commands in the background of a workspace, in a machine that is a process of this one, with answers that are lost or late. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { WorkspaceRuntime } from "../../src/agents/workspace/runtime.ts";
 import { containerShell } from "../../src/agents/workspace/shell/container-shell.ts";
 import { Projects } from "../../src/git/projects.ts";
@@ -16,9 +16,10 @@ import { ShellContainerProcess } from "../support/shell-container.ts";
 
 const ID = "op_00000000000000000000000001";
 
-/** A workspace with a machine. `deliver` brings a request to the machine, and returns the answer. */
+/** A workspace with a machine. `deliver` brings a request to the machine, and returns the answer. `destroy` ends the machine. */
 async function backgroundWorld(
   deliver: (request: () => Promise<Response>, method: string) => Promise<Response> = (request) => request(),
+  destroy: () => Promise<void> = async () => undefined,
 ) {
   const { repository, rows, objects, ids, clock } = await gitWorld();
   const input = { parents: [], message: "Begin", author: AUTHOR, at: 1_000, changes: changes({ a: "1" }) };
@@ -33,7 +34,7 @@ async function backgroundWorld(
     shell: containerShell(() => ({
       fetch: (url, init) =>
         deliver(() => fetch(new URL(new URL(url).pathname, machine.url), init), init.method ?? ""),
-      destroy: async () => undefined,
+      destroy,
     })),
     projects: () => new Projects({ rows, objects, ids }),
     tenant: () => ADDRESS.tenant,
@@ -56,6 +57,7 @@ async function backgroundWorld(
     runtime.perform({ project: ADDRESS.project }, { kind, input: given, key, author: AUTHOR });
   const start = (command: string) => perform("shell.start", { command, handle });
   const output = async () => unwrap(await perform("shell.output", {}, "op_2"));
+  const stop = () => perform("shell.stop", { id: ID }, "op_3");
   const fileOf = (name: string) => readFile(join(machine.folder, name), "utf8").catch(() => "");
   /** Returns whether the process that wrote its id to `pid` runs. */
   const isRunning = async () => {
@@ -65,7 +67,7 @@ async function backgroundWorld(
       return false;
     }
   };
-  return { runtime, waiting, start, output, fileOf, isRunning };
+  return { runtime, waiting, start, output, stop, fileOf, isRunning };
 }
 
 const LONG = "echo $$ > ../pid; echo x >> ../starts; sleep 1000";
@@ -133,6 +135,64 @@ test("BACKGROUND-4 a command whose start has no answer starts once, and its outc
     })
     .toMatchObject([{ result: { exitCode: 0, changed: ["b.txt"] } }]);
   expect(await fileOf("starts")).toBe("x\n");
+});
+
+test("BACKGROUND-4 a command starts once in a machine that hangs and cannot be ended", async () => {
+  const deadline = new AbortController();
+  const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValueOnce(deadline.signal);
+  onTestFinished(() => timeout.mockRestore());
+  const failure = new Error("The connection is lost.");
+  const warn = vi.spyOn(console, "warn").mockReturnValue(undefined);
+  onTestFinished(() => warn.mockRestore());
+  const { start, fileOf, isRunning, runtime } = await backgroundWorld(
+    async (request, method) => {
+      const response = await request();
+      if (deadline.signal.aborted || method !== "POST" || response.status !== 204) return response;
+      if (!response.url.includes("/commands/")) return response;
+      deadline.abort();
+      throw deadline.signal.reason;
+    },
+    () => Promise.reject(failure),
+  );
+  expect(unwrap(await start(LONG))).toEqual({ id: ID, state: "running" });
+  expect(unwrap(await start(LONG))).toEqual({ id: ID, state: "running" });
+  await expect.poll(isRunning).toBe(true);
+  expect(await fileOf("starts")).toBe("x\n");
+  expect(warn).toHaveBeenCalledWith(expect.any(String), failure);
+  unwrap(await runtime.forget(ID));
+});
+
+test("BACKGROUND-4 a command that is stopped during its start does not run on", async () => {
+  const begun = Promise.withResolvers<void>();
+  const stopped = Promise.withResolvers<void>();
+  const world: Awaited<ReturnType<typeof backgroundWorld>> = await backgroundWorld(
+    async (request, method) => {
+      if (method === "POST") {
+        begun.resolve();
+        await stopped.promise;
+      }
+      const response = await request();
+      if (method === "POST" && response.status === 204 && response.url.includes("/commands/"))
+        await expect.poll(world.isRunning).toBe(true);
+      return response;
+    },
+  );
+  const started = world.start(LONG);
+  await begun.promise;
+  expect(unwrap(await world.stop())).toEqual({ id: ID, stopped: true });
+  stopped.resolve();
+  unwrap(await started);
+  await expect.poll(world.isRunning).toBe(false);
+  expect(await world.output()).toMatchObject({ state: "ended", error: { code: "CANCELLED" } });
+});
+
+test("the output of a running command is cut", async () => {
+  const stdout = "x".repeat(65_536);
+  const { start, output } = await backgroundWorld(async (request, method) =>
+    method === "GET" ? Response.json({ stdout: `y${stdout}`, stderr: "z" }, { status: 202 }) : request(),
+  );
+  unwrap(await start("true"));
+  expect(await output()).toMatchObject({ state: "running", stdout, stderr: "z", isCut: true });
 });
 
 test("BACKGROUND-4 a command that the machine never got is lost, with an error", async () => {

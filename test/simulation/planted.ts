@@ -135,7 +135,10 @@ export const PLANTED: Planted[] = [
     property: "client results",
     plan: saying({ replies: [calling({ tool: "ask" })] }),
     variant: {
-      submit: () => async (results) => results.map(({ operationId }) => ({ operationId, turnId: "" })),
+      submit: () => async (results) => ({
+        submitted: results.map(({ operationId }) => ({ operationId, turnId: "" })),
+        changed: [],
+      }),
     },
   },
   {

@@ -476,6 +476,33 @@ describe("I12 the official AG-UI client: leaving and coming back", () => {
     expect((await running).last).toMatchObject({ outcome: { type: "success" } });
   });
 
+  test.each(["cancels", "repeats"])(
+    "I12 AGUI-8 leaving a run that %s an answer leaves the turn of the run that gave it",
+    async (act) => {
+      const play = new Play((key) => ({
+        replies: [
+          [{ text: "May I?" }, { call: "transfer", input: { key, to: "Bob" } }],
+          [{ text: "Half" }, { gate: "shown" }, { text: "." }],
+        ],
+      }));
+      const { http, run, say } = client("careful");
+      say(play.content);
+      await run();
+      const page = client("careful", http.threadId);
+      await page.run();
+      const [{ id: interruptId } = { id: "" }] = http.pendingInterrupts;
+      const yes = { interruptId, status: "resolved" as const, payload: { approved: true } };
+      const running = run({ resume: [yes] });
+      await expect.poll(() => shownText(http)).toBe("Half");
+      const left = page.run({ resume: [act === "repeats" ? yes : { interruptId, status: "cancelled" }] });
+      await expect.poll(() => shownText(page.http)).toBe("Half");
+      page.http.abortRun();
+      await left;
+      await play.open("shown");
+      expect((await running).last).toMatchObject({ outcome: { type: "success" } });
+    },
+  );
+
   test("I12 AGUI-3 AGUI-5 a page that is loaded again shows the open interrupt, and answers it", async () => {
     const play = new Play((key) => ({
       replies: [[{ text: "May I?" }, { call: "transfer", input: { key, to: "Bob" } }], [{ text: "Paid." }]],

@@ -235,7 +235,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async answerCalls(principal: Principal, answers: CallAnswers) {
-      return asDone(() => this.#context.requests.answerAll(principal, answers));
+      return asResult(() => this.#context.requests.answerAll(principal, answers));
     }
 
     async answeredWith(principal: Principal, key: string) {

@@ -21,7 +21,7 @@ import { listed } from "./core/operations.ts";
 import type { WorkingTree } from "./core/working-tree.ts";
 import type { Opened } from "./open-repositories.ts";
 import { ActorCommands } from "./shell/commands.ts";
-import type { CommandState, Shell, ShellCommands, ShellOptions } from "./shell/shell.ts";
+import type { CommandState, Shell, ShellCommands, ShellOptions, ShellResult } from "./shell/shell.ts";
 import { type BackgroundCommand, deletedMeanwhile, type WorkspaceStore } from "./store.ts";
 
 /** The operations that wait for commands, by their handles. */
@@ -93,10 +93,10 @@ export class BackgroundCommands {
       await this.#commands
         .start(tree, id, command, { ...this.#place(record), skills })
         .catch((error: unknown) => {
-          if (!(error instanceof DramatisError && error.code === "UNAVAILABLE")) throw error;
+          if (!isTransient(error)) throw error;
         });
-      // The call may be erased during the start.
-      if (store.command?.id !== id) await this.#stop(record);
+      // During the start the call may be erased, or the command stopped.
+      if (store.command?.id !== id || store.command.outcome !== undefined) await this.#stop(record);
       return result;
     } catch (error) {
       await this.#stop(record);
@@ -115,7 +115,8 @@ export class BackgroundCommands {
       throw notFound("The workspace has no command in the background. Start a command with `shell_start`.");
     const { id, command, startedAt, outcome } = record;
     const known = { id, command, startedAt: toIso(startedAt) };
-    if (outcome === undefined) return { ...known, state: "running", ...this.#output };
+    if (outcome === undefined)
+      return { ...known, state: "running", ...(this.#output && shown(this.#output)) };
     const { result, error } = outcome;
     return { ...known, state: "ended", ...(error === undefined ? (result as JsonObject) : { error }) };
   }
@@ -211,12 +212,9 @@ export class BackgroundCommands {
         conflicts.length > 0 ? conflicts : changes.map(({ path }) => path),
         (path) => path,
       );
-      const [stdout, stderr] = [tail(ended.stdout, MAX_TAIL), tail(ended.stderr, MAX_TAIL)];
-      const isCut = ended.isCut || stdout !== ended.stdout || stderr !== ended.stderr;
       const outcome: ToolOutcome = {
         result: {
-          ...{ exitCode: ended.exitCode, stdout, stderr },
-          ...(isCut && { isCut }),
+          ...{ exitCode: ended.exitCode, ...shown(ended) },
           ...(conflicts.length > 0 ? { changed: [], conflicts: items, note: NOTE } : { changed: items }),
           ...rest,
         },
@@ -307,6 +305,12 @@ const CODES: Record<string, "PERMISSION_DENIED" | "INVALID_INPUT" | "CANCELLED">
   TOO_LARGE: "INVALID_INPUT",
   CANCELLED: "CANCELLED",
 };
+
+/** Returns the ends of the output of a command, for a result. */
+function shown({ stdout, stderr, isCut }: Omit<ShellResult, "exitCode">): JsonObject {
+  const ends = { stdout: tail(stdout, MAX_TAIL), stderr: tail(stderr, MAX_TAIL) };
+  return { ...ends, ...((isCut || ends.stdout !== stdout || ends.stderr !== stderr) && { isCut: true }) };
+}
 
 function tail(text: string, most: number): string {
   return piece(text, text.length - most, text.length);

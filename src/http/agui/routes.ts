@@ -40,6 +40,8 @@ interface Run extends ReadOptions {
   /** The messages of the thread, for a run that only reads. */
   messages?: AgUiMessage[];
   answered?: readonly string[];
+  /** The operations that the answers of the run changed. */
+  changed?: readonly string[];
 }
 
 export const aguiRoutes: readonly Route[] = [
@@ -75,7 +77,7 @@ export const aguiRoutes: readonly Route[] = [
         await conversation.cancelTurn(ports.principal, turnId);
       };
       // A run that only reads, or whose answers had no effect, leaves the turn to the run that began it.
-      const mayStop = run.messages === undefined && run.answered?.length !== 0 && !keepsRunning(body);
+      const mayStop = run.messages === undefined && run.changed?.length !== 0 && !keepsRunning(body);
       return sse(
         context,
         (signal) => events(ports, body, run, signal, () => mayStop && keep(stop().catch(console.error))),

@@ -14,12 +14,12 @@ import { checkFirst, type Thread } from "../threads.ts";
 
 type Ports = HttpEnv["Variables"];
 
-/** Gives the results and the answers of a run to the turn that waits for them. Returns the turn, and its calls that are answered. */
+/** Gives the results and the answers of a run to the turn that waits for them. Returns the turn, its calls that are answered, and those that changed. */
 export async function answerTurn(
   ports: Ports,
   { conversationId }: Thread,
   { results, answers }: Extract<RunRequest, { type: "answers" }>,
-): Promise<{ turnId: string; answered: string[] }> {
+): Promise<{ turnId: string; answered: string[]; changed: string[] }> {
   const { principal } = ports;
   const [turnId = "", ...others] = new Set([
     ...answers.map((answer) => answer.turnId),
@@ -38,8 +38,10 @@ export async function answerTurn(
     ...{ operationId, approved },
     ...defined({ reason, mayBeOver: isCancelled || undefined }),
   }));
-  unwrap(await conversation.answerCalls(principal, { approvals, ...(own.length > 0 && { results: own }) }));
-  return { turnId, answered: [...answers, ...own].map(({ operationId }) => operationId) };
+  const changed = unwrap(
+    await conversation.answerCalls(principal, { approvals, ...(own.length > 0 && { results: own }) }),
+  );
+  return { turnId, answered: [...answers, ...own].map(({ operationId }) => operationId), changed };
 }
 
 /** Returns the newest messages of a thread, and its active turn. A thread that has not begun has no messages. */

@@ -91,7 +91,7 @@ export class PrincipalRequests {
   /** Takes results of tools that clients run. */
   async submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
     this.context.access.checkSpeaker(principal);
-    return this.context.runtime.results.submit(parseSubmissions(results));
+    return (await this.context.runtime.results.submit(parseSubmissions(results))).submitted;
   }
 
   /** Takes a person's answer to a request for approval. The rule of the request names who may answer (ACCESS-3). */
@@ -113,10 +113,12 @@ export class PrincipalRequests {
   }
 
   /** Takes answers that come together, as `answerCalls` of the actor. */
-  async answerAll(principal: Principal, given: CallAnswers): Promise<void> {
+  async answerAll(principal: Principal, given: CallAnswers): Promise<string[]> {
     const { results, store } = this.context.runtime;
     const { approvals, results: submitted, key } = validateRequest(callAnswersSchema, given);
-    this.context.access.stateFor(principal);
+    const { access } = this.context;
+    access.stateFor(principal);
+    const repeated = new Set<string>();
     const below = approvals.filter(
       ({ operationId }) => results.askingConversation(operationId) !== undefined,
     );
@@ -124,7 +126,7 @@ export class PrincipalRequests {
     for (const answer of own)
       await unlessOver(answer.mayBeOver, () => {
         this.#checkAnswerer(principal, answer.operationId);
-        results.checkAnswer(answer.operationId, answer.approved);
+        if (results.hasAnswer(answer.operationId, answer.approved)) repeated.add(answer.operationId);
       });
     if (key !== undefined) {
       const [caller, ids] = [callerOf(principal), approvals.map(({ operationId }) => operationId)];
@@ -132,9 +134,16 @@ export class PrincipalRequests {
       if (known.length > 0 && known.join() !== ids.join()) throw keyConflict();
       store.noteAnswered(caller, key, ids);
     }
-    if (submitted !== undefined) await this.submit(principal, submitted);
-    for (const { mayBeOver, operationId, ...answer } of [...below, ...own])
-      await unlessOver(mayBeOver, () => this.approve(principal, operationId, answer));
+    const changed: string[] = [];
+    if (submitted !== undefined) {
+      access.checkSpeaker(principal);
+      changed.push(...(await results.submit(parseSubmissions(submitted))).changed);
+    }
+    for (const { mayBeOver, operationId, ...answer } of [...below, ...own]) {
+      const isOver = await unlessOver(mayBeOver, () => this.approve(principal, operationId, answer));
+      if (!isOver && !repeated.has(operationId)) changed.push(operationId);
+    }
+    return changed;
   }
 
   /** Returns the operations that a principal answered with a key. */
@@ -171,12 +180,14 @@ export class PrincipalRequests {
   }
 }
 
-/** Runs `act`. If `mayBeOver` is true, ignores the conflict of a request that is over. */
-async function unlessOver(mayBeOver: true | undefined, act: () => unknown): Promise<void> {
+/** Runs `act`. If `mayBeOver` is true, ignores the conflict of a request that is over. Returns whether it is over. */
+async function unlessOver(mayBeOver: true | undefined, act: () => unknown): Promise<boolean> {
   try {
     await act();
+    return false;
   } catch (error) {
     if (mayBeOver !== true || !(error instanceof DramatisError) || error.code !== "CONFLICT") throw error;
+    return true;
   }
 }
 

@@ -57,9 +57,12 @@ export class OperationResults {
 
   /**
    * Commits results of tools that the client ran, atomically. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for an operation that
-   * does not accept this result. Resolves when the results are durable and the wake-up of the resumed turns is armed.
+   * does not accept this result. Resolves when the results are durable and the wake-up of the resumed turns is armed. `changed` has the operations
+   * without the result before.
    */
-  async submit(results: readonly ToolSubmission[]): Promise<SubmittedResult[]> {
+  async submit(
+    results: readonly ToolSubmission[],
+  ): Promise<{ submitted: SubmittedResult[]; changed: string[] }> {
     void this.context.runtime.state;
     this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
     const found = results.map((outcome) => ({
@@ -75,7 +78,13 @@ export class OperationResults {
         outcome,
       })),
     );
-    return found.map(({ turn, outcome }) => ({ operationId: outcome.operationId, turnId: turnId(turn) }));
+    return {
+      submitted: found.map(({ turn, outcome }) => ({
+        operationId: outcome.operationId,
+        turnId: turnId(turn),
+      })),
+      changed: fresh.map(({ outcome }) => outcome.operationId),
+    };
   }
 
   /**
@@ -95,10 +104,10 @@ export class OperationResults {
     return find();
   }
 
-  /** Throws as `approve`, and changes nothing. */
-  checkAnswer(id: string, approved: boolean): void {
+  /** Returns whether the operation has this answer. Throws as `approve`, and changes nothing. */
+  hasAnswer(id: string, approved: boolean): boolean {
     this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
-    isAnswered(operationAt(id, this.context.runtime.turn).operation, approved);
+    return isAnswered(operationAt(id, this.context.runtime.turn).operation, approved);
   }
 
   /** Returns who may answer the request of an operation; `undefined` for an unknown operation. */

@@ -135,7 +135,10 @@ async function requestOf(
   return work(send).catch(async (error: unknown) => {
     if (signal?.aborted) throw cancelled();
     // A container that hangs would hold up the next commands, too.
-    if (deadline.aborted) await container.destroy();
+    if (deadline.aborted)
+      await container
+        .destroy()
+        .catch((cause: unknown) => console.warn("A container could not be ended.", cause));
     if (error instanceof DramatisError) throw error;
     throw brokenAnswer(error instanceof Error ? error.message : String(error));
   });
