@@ -244,6 +244,25 @@ export function shellContract(
       expect(await run(command, { timeoutMs: 2_000 })).toMatchObject({ exitCode: 124, files: {} });
     });
 
+    test.each([
+      [
+        "seq 90000 | awk '{k=$1%10; if ($1>5) {s[k]+=$1*2; n[k]++}} END {print s[0], n[0], s[9], n[9]}'",
+        "810090000 9000 810072000 9000\n",
+      ],
+      [
+        "cat n.txt | jq -s 'map({a: ., b: (. % 7)}) | map(select(.b > 2)) | map(.a) | map(. + 1) | add'",
+        "2314337142\n",
+      ],
+      [
+        "grep -c a large.txt; sed s/a/b/ large.txt | sort | uniq | wc -l; wc -c < large.txt",
+        "4200\n1\n4204200\n",
+      ],
+    ])("SHELL-2 ordinary commands over large files end: %s", async (command, stdout) => {
+      const files =
+        "cd $TMPDIR; seq 90000 > n.txt; for i in {1..4200}; do printf '%01000d' 0; echo; done | tr 0 a > large.txt";
+      expect(await run(`${files}; ${command}`, { timeoutMs: 60_000 })).toMatchObject({ exitCode: 0, stdout });
+    });
+
     test("SHELL-3 a cancelled command changes nothing", async () => {
       const { tree } = treeOfFiles();
       const stop = new AbortController();
@@ -257,6 +276,14 @@ export function shellContract(
     });
 
     if (!isMachine) {
+      test("SHELL-2 a loop over a large file ends without a clock", async () => {
+        const loop = "for i in {1..5000}; do sha256sum f; done > /dev/null";
+        const command = `cd $TMPDIR; seq 90000 > n; cat n n n n n > f; ${loop}`;
+        expect(await run(command, { timeoutMs: 60_000 })).toMatchObject({
+          ...{ exitCode: 124, stderr: expect.stringContaining("10000000 steps") },
+        });
+      });
+
       test.each(["cancelled", "late"])(
         "SHELL-3 a command that is %s while its files are taken changes nothing",
         async (how) => {

@@ -74,18 +74,32 @@ export interface ShellCommands {
 /** Characters of each stream that a result keeps, and their bytes as JSON. A row of SQLite holds 2 MB. */
 export const MAX_OUTPUT = 262_144;
 const MAX_OUTPUT_BYTES = 600_000;
+const MIB = 1024 * 1024;
 /** Symbolic links in a row. */
 const MAX_LINKS = 40;
-/** Maximum size of the output of a command, and of its memory, in bytes. */
-const MAX_HELD_BYTES = 64 * 1024 * 1024;
-/** Steps of a command in `awk`, `sed`, `jq` and Bash. About a second of computing. */
-const MAX_STEPS = 1_000_000;
+/** Bytes of the output of a command, of its memory, and of one text. */
+const [MAX_HELD_BYTES, MAX_LIVE_BYTES, MAX_TEXT_BYTES] = [64 * MIB, 16 * MIB, 8 * MIB];
+/** Steps of a command in `awk`, `sed`, `jq` and Bash. About three seconds of computing. */
+const MAX_STEPS = 10_000_000;
+/** Bytes of a file whose reading counts as a step. */
+const STEP_BYTES = 16;
 
 /** The shell that every Worker has. Its code is loaded with the first command. */
 export const embeddedShell: Shell = {
   async exec(tree, command, { timeoutMs, signal, skills = [] }) {
     const { Bash, InMemoryFs } = await import("just-bash/browser");
     let denial: unknown;
+    let steps = 0;
+    let isOver = false;
+    const count = (more: number) => {
+      steps += more;
+      if (steps > MAX_STEPS) throw new Error("too many steps");
+    };
+    const read = <Content>(content: Content) => {
+      // A text or bytes.
+      if (!isOver) count(Object(content).length / STEP_BYTES);
+      return content;
+    };
 
     /** Writes as Unix does: through symbolic links, and with the mode of the file. */
     class TreeFs extends InMemoryFs {
@@ -110,17 +124,17 @@ export const embeddedShell: Shell = {
 
       override async readFile(...[path, options]: Parameters<IFileSystem["readFile"]>) {
         await this.#target(path);
-        return super.readFile(path, options);
+        return read(await super.readFile(path, options));
       }
 
       override async readFileBytes(path: string) {
         await this.#target(path);
-        return super.readFileBytes(path);
+        return read(await super.readFileBytes(path));
       }
 
       override async readFileBuffer(path: string) {
         await this.#target(path);
-        return super.readFileBuffer(path);
+        return read(await super.readFileBuffer(path));
       }
 
       override async stat(path: string) {
@@ -166,8 +180,6 @@ export const embeddedShell: Shell = {
     await files.mkdir(ROOT);
     for (const [path, content] of filesOfSkills(skills)) files.writeFileSync(path, content);
     const unread = new Map<Uint8Array, string>();
-    let steps = 0;
-    let isOver = false;
     for (const path of tree.paths()) {
       const place = `${ROOT}/${path}`;
       const mode = tree.entry(path)?.mode ?? "100644";
@@ -175,14 +187,14 @@ export const embeddedShell: Shell = {
         await files.symlink(decode((await tree.file(path)).content), place);
         continue;
       }
-      const read = async () => {
+      const load = async () => {
         if (!isOver) return (await tree.file(path)).content.slice();
         // The command has not read the file, so its content is not needed.
         const mark = new Uint8Array();
         unread.set(mark, path);
         return mark;
       };
-      files.writeFileLazy(place, read, { mode: mode === "100755" ? 0o755 : 0o644 });
+      files.writeFileLazy(place, load, { mode: mode === "100755" ? 0o755 : 0o644 });
     }
     const bash = new Bash({
       fs: files,
@@ -191,16 +203,14 @@ export const embeddedShell: Shell = {
       defenseInDepth: false,
       // The library reports each step. Its own limits count the rounds of one loop, so nested loops compute for hours.
       coverage: {
-        hit: () => {
-          if (++steps > MAX_STEPS) throw new Error("too many steps");
-        },
+        hit: () => count(1),
       },
       executionLimits: {
         maxExecutionTimeMs: timeoutMs,
         maxOutputSize: MAX_HELD_BYTES,
-        maxLiveBytes: MAX_HELD_BYTES,
-        maxInputBytes: MAX_HELD_BYTES,
-        maxStringLength: MAX_HELD_BYTES,
+        maxLiveBytes: MAX_LIVE_BYTES,
+        maxInputBytes: MAX_LIVE_BYTES,
+        maxStringLength: MAX_TEXT_BYTES,
       },
     });
     const deadline = new AbortController();
