@@ -4,7 +4,13 @@ import { describe, expect, test } from "vitest";
 import { TaskEncoder } from "../../src/compat/a2a/encoder.ts";
 import { A2aError, rpcError, statusError } from "../../src/compat/a2a/errors.ts";
 import { shownConfig, webhookOf } from "../../src/compat/a2a/push.ts";
-import { answersOfMessage, listParams, type SentMessage, taskFilter } from "../../src/compat/a2a/requests.ts";
+import {
+  answersOfMessage,
+  jsonNames,
+  listParams,
+  type SentMessage,
+  taskFilter,
+} from "../../src/compat/a2a/requests.ts";
 import { queryParams, taskCall } from "../../src/compat/a2a/rest.ts";
 import { shownTask } from "../../src/compat/a2a/tasks.ts";
 import type { StreamEvent } from "../../src/compat/a2a/wire.ts";
@@ -12,6 +18,7 @@ import { type Question, questionKey } from "../../src/compat/mcp/questions.ts";
 import { PUSH_METHODS } from "../../src/http/a2a/push.ts";
 import { webhookPoster, webhookProblems } from "../../src/http/a2a/push-sender.ts";
 import type { A2aCall } from "../../src/http/a2a/tasks.ts";
+import { jsonLater } from "../../src/http/base/respond.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 
 const ADA = { subject: "ada", tenant: "t", roles: [] };
@@ -230,6 +237,42 @@ describe("I12 the REST binding", () => {
     expect(filter({ statusTimestampAfter: "2026-01-01T02:00:00+02:00" })).toEqual({
       since: "2026-01-01T00:00:00.000Z",
     });
+  });
+});
+
+describe("I12 answers that take time", () => {
+  test("I12 A2A-8 a request that waits stops reading when its client leaves", async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    const waiting = jsonLater((signal) => {
+      begun.resolve(signal);
+      return new Promise<object>(() => undefined);
+    });
+    const signal = await begun.promise;
+    expect(signal.aborted).toBe(false);
+    await waiting.body?.cancel();
+    expect(signal.aborted).toBe(true);
+    expect(await jsonLater(async () => ({ text: "é" })).json()).toEqual({ text: "é" });
+    await expect(jsonLater(() => Promise.reject(new Error("Lost."))).json()).rejects.toThrow();
+  });
+});
+
+describe("I12 names of members", () => {
+  test("I12 A2A-6 parameters may have the names of the definition, and JSON of clients keeps its names", () => {
+    const data = fc.dictionary(fc.string(), fc.jsonValue());
+    fc.assert(
+      fc.property(data, data, (json, metadata) => {
+        const given = {
+          history_length: 1,
+          message: { task_id: "x", parts: [{ media_type: "t", data: json }], metadata },
+        };
+        expect(jsonNames(given)).toEqual({
+          historyLength: 1,
+          message: { taskId: "x", parts: [{ mediaType: "t", data: json }], metadata },
+        });
+      }),
+    );
+    const camel = { contextId: "y", pageSize: 2, status: "TASK_STATE_WORKING" };
+    expect(jsonNames(camel)).toEqual(camel);
   });
 });
 

@@ -313,23 +313,15 @@ describe("I12 the addresses of an agent", () => {
 });
 
 describe("I12 clients that leave", () => {
-  test("I12 A2A-8 a request that waits stops reading when its client leaves, and its task continues", async () => {
+  test("I12 A2A-8 a task continues without the client of a request that waits", async () => {
     const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
-    const leaving = new AbortController();
     const messageId = crypto.randomUUID();
     const body = JSON.stringify({
       message: { messageId, role: "ROLE_USER", parts: [{ text: play.content }] },
     });
-    const waiting = call("plain/message:send", {
-      method: "POST",
-      headers: asJson,
-      body,
-      signal: leaving.signal,
-    });
-    waiting.catch(() => undefined);
+    const waiting = await call("plain/message:send", { method: "POST", headers: asJson, body });
     await play.reached("shown");
-    leaving.abort();
-    await expect(waiting).rejects.toThrow();
+    await waiting.body?.cancel();
     await play.open("shown");
     const client = await clientOf("plain");
     const again = await sent(client, request({ text: play.content }, { messageId }));

@@ -12,7 +12,7 @@ import type { TaskFilter } from "../../protocol/turn-records.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import { UNICODE_RULE } from "../../shared/json.ts";
+import { isPlainObject, UNICODE_RULE } from "../../shared/json.ts";
 import { DEFAULT_PAGE_SIZE } from "../../shared/page.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { userContent } from "../content.ts";
@@ -44,6 +44,24 @@ export const rpcSchema = z
       params: { message: EXAMPLE },
     },
   });
+
+/** The members with JSON of clients. */
+const FREE = new Set(["data", "metadata"]);
+
+/**
+ * Returns parameters with the names of JSON. ProtoJSON also allows the names of the protocol's definition, such as `task_id`. JSON of
+ * clients keeps its names.
+ */
+export function jsonNames(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(jsonNames);
+  if (!isPlainObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => {
+      const own = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+      return [own, FREE.has(own) ? member : jsonNames(member)];
+    }),
+  );
+}
 
 export type RpcRequest = z.output<typeof rpcSchema>;
 

@@ -7,7 +7,7 @@
 /** A method with its parameters. */
 export interface MethodCall {
   method: string;
-  params: Record<string, unknown>;
+  params: unknown;
 }
 
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -24,7 +24,10 @@ export function messageMethod(path: string): string | undefined {
  * Reads a task in a path: its id, and a verb after the last colon. The ids of tasks have colons, so only known verbs count. `subscribe`
  * streams the task with every HTTP method: releases of A2A differ about it.
  */
-export function taskCall(path: string, httpMethod: string): MethodCall | undefined {
+export function taskCall(
+  path: string,
+  httpMethod: string,
+): (MethodCall & { params: { id: string } }) | undefined {
   const [, id = path, verb] = /^(.*):(cancel|subscribe)$/.exec(path) ?? [];
   const params = { id };
   if (verb === "subscribe") return { method: "SubscribeToTask", params };

@@ -27,7 +27,7 @@ export function callOf(context: Context<HttpEnv>): A2aCall {
   const { req, var: ports } = context;
   const agentId = req.param("id") ?? "";
   return {
-    ...{ ports, agentId, signal: req.raw.signal, card: () => cardOf(context, agentId) },
+    ...{ ports, agentId, card: () => cardOf(context, agentId) },
     version: req.header("a2a-version") ?? req.query("A2A-Version"),
     traceparent: req.header("traceparent"),
   };

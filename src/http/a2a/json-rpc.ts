@@ -1,24 +1,28 @@
 /** The JSON-RPC binding of A2A. */
+
+import type { Context } from "hono";
 import { A2aError, protocolError, type RpcError, rpcError } from "../../compat/a2a/errors.ts";
-import type { RpcRequest } from "../../compat/a2a/requests.ts";
+import { jsonNames, type RpcRequest } from "../../compat/a2a/requests.ts";
 import { DramatisError, toErrorData } from "../../shared/errors.ts";
+import type { HttpEnv } from "../base/context.ts";
+import { json, jsonLater, sse } from "../base/respond.ts";
+import { callOf } from "./agent.ts";
 import { runMethod } from "./methods.ts";
-import type { A2aCall } from "./tasks.ts";
 
 type Head = { jsonrpc: "2.0"; id: string | number | null };
 type Answer = Head & ({ result: object } | { error: RpcError });
-type Payloads = (signal: AbortSignal) => AsyncGenerator<{ data: string }, void>;
 
-/** Answers a request, or returns the events of its answer. */
-export async function answerRpc(call: A2aCall, request: RpcRequest): Promise<Answer | Payloads> {
+/** Answers a request. */
+export async function answerRpc(context: Context<HttpEnv>, request: RpcRequest): Promise<Response> {
   const head: Head = { jsonrpc: "2.0", id: request.id ?? null };
   const { method, params = {} } = request;
   try {
-    const answer = await runMethod(call, { method, params });
-    if ("result" in answer) return { ...head, ...answer };
-    return (signal) => payloads(head, answer.events(signal));
+    const answer = await runMethod(callOf(context), { method, params: jsonNames(params) });
+    if ("result" in answer) return json({ ...head, ...answer });
+    if ("events" in answer) return sse(context, (signal) => payloads(head, answer.events(signal)));
+    return jsonLater(async (signal) => ({ ...head, result: await answer.later(signal) }));
   } catch (error) {
-    return { ...head, error: rpcError(protocolError(error)) };
+    return json({ ...head, error: rpcError(protocolError(error)) } satisfies Answer);
   }
 }
 

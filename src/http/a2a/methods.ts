@@ -29,9 +29,10 @@ import { startTurn, threadOf } from "../threads.ts";
 import { addConfig, checkConfig, PUSH_METHODS } from "./push.ts";
 import { type A2aCall, ifFound, listTasks, placeOf, taskAt } from "./tasks.ts";
 
-/** The result of a method, or its events. */
+/** The result of a method, now or later, or its events. */
 export type MethodResult =
   | { result: object }
+  | { later(signal: AbortSignal): Promise<object> }
   | { events(signal: AbortSignal): AsyncGenerator<StreamEvent, void> };
 
 /** A turn, and the way to read its frames. */
@@ -45,10 +46,14 @@ const METHODS: Readonly<Record<string, Method>> = {
   async SendMessage(call, params) {
     const { message, configuration = {} } = validate(sendParams, params);
     const sent = await send(call, message, configuration);
-    if (configuration.returnImmediately !== true)
-      for await (const _ of follow(call, sent, { untilWaiting: true, signal: call.signal }));
-    const { task } = await taskAt(call, sent.place);
-    return { result: { task: shownTask(task, configuration) } };
+    const result = async () => ({ task: shownTask((await taskAt(call, sent.place)).task, configuration) });
+    if (configuration.returnImmediately === true) return { result: await result() };
+    return {
+      later: async (signal) => {
+        for await (const _ of follow(call, sent, { untilWaiting: true, signal }));
+        return signal.aborted ? {} : result();
+      },
+    };
   },
   async SendStreamingMessage(call, params) {
     const { message, configuration = {} } = validate(sendParams, params);

@@ -8,7 +8,7 @@ import { type MethodCall, messageMethod, queryParams, taskCall } from "../../com
 import type { StreamEvent } from "../../compat/a2a/wire.ts";
 import { ids } from "../../protocol/scalars.ts";
 import type { HttpEnv } from "../base/context.ts";
-import { json, noOperation, sse } from "../base/respond.ts";
+import { json, jsonLater, noOperation, sse } from "../base/respond.ts";
 import { type ApiOperation, ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { AGENT, callOf } from "./agent.ts";
@@ -179,7 +179,7 @@ async function answerRest(context: Context<HttpEnv>, call: MethodCall): Promise<
   try {
     const answer = await runMethod(callOf(context), call);
     if ("events" in answer) return sse(context, (signal) => payloads(answer.events(signal)));
-    return json(answer.result);
+    return "later" in answer ? jsonLater(answer.later) : json(answer.result);
   } catch (error) {
     return statusAnswer(protocolError(error));
   }

@@ -3,10 +3,10 @@ import { z } from "zod";
 import { rpcSchema } from "../../compat/a2a/requests.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
-import { json, sse } from "../base/respond.ts";
+import { json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { AGENT, callOf, cardOf } from "./agent.ts";
+import { AGENT, cardOf } from "./agent.ts";
 import { answerRpc } from "./json-rpc.ts";
 import { restRoutes } from "./rest-routes.ts";
 
@@ -59,10 +59,7 @@ export const a2aRoutes: readonly Route[] = [
       answers: [{ status: 200, description: "The answer, or its events.", body: answer, stream: answer }],
       errors: ["FORBIDDEN", "PERMISSION_DENIED", "TOO_MANY_TURNS"],
     },
-    async ({ body }, _, context) => {
-      const result = await answerRpc(callOf(context), body);
-      return typeof result === "function" ? sse(context, result) : json(result);
-    },
+    ({ body }, _, context) => answerRpc(context, body),
   ),
   ...restRoutes,
 ];

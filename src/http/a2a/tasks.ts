@@ -28,8 +28,6 @@ export interface A2aCall {
   /** The version of A2A that the client names. */
   version: string | undefined;
   traceparent: string | undefined;
-  /** Aborts when the client leaves. */
-  signal: AbortSignal;
   /** Returns the agent card. */
   card(): Promise<object>;
 }

@@ -15,6 +15,24 @@ export function json(body: object, status: 200 | 201 | 202 = 200, location?: str
   return Response.json(body, { status, headers: { ...HEADERS, ...defined({ location }) } });
 }
 
+/**
+ * JSON that takes time. The answer begins at once, so the server notices that its client leaves: then the signal of `body` aborts. If `body`
+ * rejects, the answer breaks off.
+ */
+export function jsonLater(body: (signal: AbortSignal) => Promise<object>): Response {
+  const reader = new AbortController();
+  const stream = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const value = await body(reader.signal);
+      if (reader.signal.aborted) return;
+      controller.enqueue(new TextEncoder().encode(JSON.stringify(value)));
+      controller.close();
+    },
+    cancel: () => reader.abort(),
+  });
+  return new Response(stream, { headers: { ...HEADERS, "content-type": "application/json" } });
+}
+
 /** One page of a list: the items under the name `resource`, and the cursor of the next page. */
 export function page<Item>(resource: string, { items, nextCursor }: Page<Item>): Response {
   return json({ [resource]: items, ...defined({ nextCursor }) });
