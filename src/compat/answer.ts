@@ -50,6 +50,8 @@ export interface TurnAnswer {
   finishReason: string;
   /** Tokens of the model calls of this answer; `null` if no provider counted. */
   usage: AnswerUsage | null;
+  /** Time of the model's last reply; `null` without a reply. */
+  completedAt: string | null;
   error?: WireError;
 }
 
@@ -181,6 +183,7 @@ export function answerOf(turn: TurnView, { index, finalOnly }: AnswerOptions): T
     calls: status === "completed" ? calls : [],
     finishReason: String(rawOf(last).finishReason ?? "stop"),
     usage: usageOf(replies),
+    completedAt: last[0]?.createdAt ?? null,
     ...(status === "failed" || status === "cancelled" ? defined({ error: turn.error }) : {}),
   };
 }

@@ -14,8 +14,9 @@ import {
 import {
   agentModel,
   COMMON_FIELDS,
-  clientTool,
+  clientTools,
   IGNORED,
+  isFunction,
   jsonSchema,
   OUTPUT_TOKENS,
   only,
@@ -64,7 +65,7 @@ const message = z.discriminatedUnion("role", [
 
 type Message = z.infer<typeof message>;
 
-const tool = clientTool({
+const tools = clientTools({
   function: z.object({
     name: toolName,
     description: z.string().nullish(),
@@ -80,7 +81,7 @@ export const completionSchema = z
       .min(1, "Must have at least one message.")
       .max(MAX_MESSAGES, `Must have at most ${MAX_MESSAGES} messages.`),
     stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
-    tools: z.array(tool).nullish(),
+    tools,
     tool_choice: z
       .union([
         z.enum(["auto", "none", "required"]),
@@ -140,7 +141,7 @@ export function chatOptions({
   }
   const path = "/response_format/json_schema/schema";
   return turnOptions({
-    tools: tools?.map((tool) => tool.function),
+    tools: tools?.filter(isFunction).map((tool) => tool.function),
     choice: typeof choice === "string" ? choice : choice?.function,
     output:
       format?.type === "json_schema"

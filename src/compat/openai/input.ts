@@ -103,7 +103,7 @@ function historyOf(items: readonly InputItem[]): ContextMessage[] {
         if (!isBlank(item.text)) messages.push({ role: "system", content: item.text });
         break;
       case "user": {
-        const content = historyText(item.content);
+        const content = contentText(item.content);
         if (!isBlank(content)) messages.push({ role: "user", content });
         break;
       }
@@ -135,8 +135,8 @@ function addAssistant(messages: ContextMessage[], text: string, calls: ToolCall[
   messages.push({ role: "assistant", content: text, ...(calls.length === 0 ? {} : { toolCalls: calls }) });
 }
 
-/** The text of a user's message in a history. A history is text, so media are named only. */
-function historyText(content: Content): string {
+/** Returns the text of a message in a history, or of a result of a tool. These are text, so media are named only. */
+export function contentText(content: Content): string {
   if (typeof content === "string") return content;
   return content
     .map((part) => (part.type === "text" ? part.text : `[${part.name ?? part.type}]`))

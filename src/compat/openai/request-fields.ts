@@ -4,6 +4,7 @@
  * OAI-11  Every field of the API is honoured, refused by its name, or ignored. Only fields that do not change the meaning of a request are
  *         ignored. The header `x-dramatis-ignored` of the answer names the ignored fields of the request.
  * OAI-12  The limit of a request's output reaches the provider, unless the limit of the agent's model profile is lower.
+ * OAI-14  Tools that are not functions are left out beside functions, and named like an ignored field. Without a function they are refused.
  */
 import { z } from "zod";
 import type { OutputSpec, ToolSpec } from "../../model/context.ts";
@@ -23,6 +24,9 @@ export function ignoredFields({ shape }: { shape: z.core.$ZodShape }, body: obje
   return Object.entries(body).flatMap(([name, value]) => {
     if (value == null) return [];
     if (shape[name] === IGNORED) return [name];
+    if (name === "tools" && Array.isArray(value)) {
+      return value.flatMap((tool, index) => (isFunction(tool) ? [] : [`tools[${index}]`]));
+    }
     return name === "text" && typeof value === "object" && value.verbosity != null ? ["text.verbosity"] : [];
   });
 }
@@ -41,10 +45,33 @@ export const toolName = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, underscores and hyphens.");
 
-/** A tool that the client runs, with the members of its protocol. Others are refused by their type. */
-export function clientTool<Shape extends z.ZodRawShape>(shape: Shape) {
-  const tool = z.object({ type: z.literal("function"), ...shape });
-  return z.discriminatedUnion("type", [tool], "Only functions are supported: the client runs them.");
+/** Types of tools that a provider runs, or that have no JSON arguments. Newer types are refused by their name. */
+const OTHER_TOOLS = [
+  ...["apply_patch", "code_interpreter", "computer", "computer_use_preview", "custom", "file_search"],
+  ...["image_generation", "local_shell", "mcp", "namespace", "programmatic_tool_calling", "shell"],
+  ...["tool_search", "web_search", "web_search_2025_08_26", "web_search_preview"],
+  "web_search_preview_2025_03_11",
+] as const;
+const ONLY_FUNCTIONS = "Only functions are supported: the client runs them.";
+
+/** Reports whether the client runs the tool. */
+export function isFunction<Tool extends { type?: unknown }>(
+  tool: Tool,
+): tool is Extract<Tool, { type: "function" }> {
+  return tool.type === "function";
+}
+
+/** The tools of a request: functions with the members of its protocol, and tools that are left out (OAI-14). */
+export function clientTools<Shape extends z.ZodRawShape>(shape: Shape) {
+  const called = z.object({ type: z.literal("function"), ...shape });
+  const other = z.object({ type: z.enum(OTHER_TOOLS) }).describe("Left out.");
+  return z
+    .array(z.discriminatedUnion("type", [called, other], ONLY_FUNCTIONS))
+    .refine((tools: readonly object[]) => tools.length === 0 || tools.some(isFunction), {
+      path: [0, "type"],
+      message: ONLY_FUNCTIONS,
+    })
+    .nullish();
 }
 
 export const jsonSchema = z.record(z.string(), z.unknown()).describe("A JSON Schema.");

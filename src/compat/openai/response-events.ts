@@ -6,7 +6,7 @@
  */
 import type { WireError } from "../../protocol/move-schemas.ts";
 import type { AnswerEncoder, AnswerEvent, ClientCall, TurnAnswer } from "../answer.ts";
-import { streamError } from "./errors.ts";
+import { type OpenAiError, streamError } from "./errors.ts";
 import { type AnswerAddress, itemId } from "./ids.ts";
 import {
   callItem,
@@ -31,7 +31,7 @@ type Unnumbered =
   | ({ type: "response.output_text.done"; text: string; logprobs: [] } & TextPlace)
   | ({ type: "response.function_call_arguments.delta"; delta: string } & Place)
   | ({ type: "response.function_call_arguments.done"; name: string; arguments: string } & Place)
-  | { type: "error"; code: string; message: string; param: null };
+  | { type: "error"; code: string; message: string; param: null; error: OpenAiError };
 
 interface Place {
   item_id: string;
@@ -90,8 +90,10 @@ export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
   }
 
   fail(error: Pick<WireError, "code" | "message">): ResponseEvent[] {
-    const { code, message } = streamError(error);
-    return this.#numbered([{ type: "error", code, message, param: null }]);
+    const details = streamError(error);
+    const { code, message } = details;
+    // OpenAI has the members in the event, and Open Responses has them in `error`.
+    return this.#numbered([{ type: "error", code, message, param: null, error: details }]);
   }
 
   #open(messageId: string): Unnumbered[] {

@@ -1,41 +1,60 @@
 /**
- * An answer as a response of the Responses protocol. Pure. The options of the request are not stored, so a response does not repeat them.
+ * An answer as a response of the Responses protocol, with all members that Open Responses requires. Pure. The options of the request are not
+ * stored, so a response has their defaults.
  *
  * OAI-5  Items are in the order of the journal: first the messages, with interim messages as `commentary`, then the client's calls.
  */
-import { defined } from "../../shared/defined.ts";
 import type { AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";
 import { type AnswerAddress, itemId, responseId, startedAt, toolCallId } from "./ids.ts";
 
 export type OutputItem = ReturnType<typeof messageItem> | ReturnType<typeof callItem>;
 export type ResponseObject = ReturnType<typeof responseObject>;
 
+/** The options of a request by their defaults in the protocol. The model profile of the agent decides the real values. */
+const OPTIONS = {
+  instructions: null,
+  metadata: {},
+  tools: [],
+  tool_choice: "auto",
+  parallel_tool_calls: true,
+  text: { format: { type: "text" } },
+  reasoning: null,
+  temperature: 1,
+  top_p: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  top_logprobs: 0,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  truncation: "disabled",
+  store: true,
+  background: false,
+  service_tier: "default",
+  safety_identifier: null,
+  prompt_cache_key: null,
+};
+
 /** Returns the response of an answer; `null` is an answer that has just begun. */
 export function responseObject(address: AnswerAddress, model: string, answer: TurnAnswer | null) {
   const { conversationId, turnId, index } = address;
   const status = answer === null ? "in_progress" : statusOf(answer);
-  const usage = status === "in_progress" ? undefined : usageOf(answer?.usage ?? null);
+  const completedAt = status === "completed" ? (answer?.completedAt ?? null) : null;
   const reason = answer?.finishReason === "content_filter" ? "content_filter" : "max_output_tokens";
   const message = answer?.error?.message ?? "The turn failed.";
   return {
     id: responseId(address),
     object: "response",
     created_at: startedAt(turnId),
+    completed_at: completedAt === null ? null : Math.floor(Date.parse(completedAt) / 1000),
     status,
     error: status === "failed" ? { code: "server_error", message } : null,
     incomplete_details: status === "incomplete" ? { reason } : null,
-    instructions: null,
-    metadata: {},
     model,
     output: answer === null ? [] : outputOf(address, answer),
-    parallel_tool_calls: true,
     previous_response_id: index === 0 ? null : responseId({ ...address, index: index - 1 }),
     conversation: { id: conversationId },
-    temperature: null,
-    top_p: null,
-    tool_choice: "auto",
-    tools: [],
-    ...defined({ usage }),
+    usage: status === "in_progress" ? null : usageOf(answer?.usage ?? null),
+    ...OPTIONS,
   };
 }
 
@@ -51,7 +70,7 @@ export function messageItem(
     role: "assistant",
     status: message === null ? "in_progress" : message.isStopped ? "incomplete" : "completed",
     content: message === null ? [] : [outputText(message.content)],
-    phase: message && (message.isInterim ? "commentary" : "final_answer"),
+    ...(message === null ? {} : { phase: message.isInterim ? "commentary" : "final_answer" }),
   };
 }
 
@@ -87,7 +106,7 @@ function statusOf({ status, calls, finishReason }: TurnAnswer): TurnAnswer["stat
 }
 
 function usageOf(usage: AnswerUsage | null) {
-  if (usage === null) return undefined;
+  if (usage === null) return null;
   const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens } = usage;
   return {
     input_tokens: inputTokens,

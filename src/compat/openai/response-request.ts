@@ -4,6 +4,7 @@ import { defined } from "../../shared/defined.ts";
 import { joinedText, userContent } from "../content.ts";
 import {
   callArguments,
+  contentText,
   type InputItem,
   invalidInput,
   type MessageInput,
@@ -13,8 +14,9 @@ import {
 import {
   agentModel,
   COMMON_FIELDS,
-  clientTool,
+  clientTools,
   IGNORED,
+  isFunction,
   jsonSchema,
   OUTPUT_TOKENS,
   only,
@@ -71,7 +73,7 @@ const outputItem = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("function_call_output"),
     call_id: z.string().min(1),
-    output: z.union([z.string(), z.array(inputText)]),
+    output: z.union([z.string(), z.array(inputPart)]),
   }),
   z.object({ type: z.literal("reasoning") }),
 ]);
@@ -83,7 +85,7 @@ const item = z.union(
 
 type Item = z.infer<typeof item>;
 
-const tool = clientTool({
+const tools = clientTools({
   name: toolName,
   description: z.string().nullish(),
   parameters: jsonSchema.nullish(),
@@ -96,7 +98,7 @@ export const responseSchema = z
     instructions: z.string().nullish(),
     previous_response_id: z.string().nullish(),
     conversation: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
-    tools: z.array(tool).nullish(),
+    tools,
     tool_choice: z
       .union([
         z.enum(["auto", "none", "required"]),
@@ -176,7 +178,7 @@ export function responseOptions({
 }: ResponseRequest): TurnOptions {
   const format = text?.format;
   return turnOptions({
-    tools,
+    tools: tools?.filter(isFunction),
     choice,
     output:
       format?.type === "json_schema"
@@ -200,7 +202,7 @@ function toItem(item: Item, index: number): InputItem[] {
         {
           type: "result",
           callId: item.call_id,
-          output: joinedText(item.output),
+          output: contentText(userContent(item.output, toPart)),
           path: `/input/${index}/call_id`,
         },
       ];
