@@ -865,6 +865,13 @@ export const CAPABILITIES: readonly Capability[] = [
     missing: "The client of A2A.",
   },
   {
+    row: "I13",
+    name: "Open Responses and clients of OpenAI",
+    statement: "Compliance script; requests of Codex, Open WebUI, LibreChat, Cline, Continue.",
+    missing:
+      "WebSocket, `/v1/responses/compact`, `/v1/embeddings`, `stop`, items and tools of other kinds than messages, functions and reasoning; calls of `custom` tools and of groups of tools.",
+  },
+  {
     row: "I15",
     name: "Channels",
     statement: "Slack and email; dedup; edit while streaming.",

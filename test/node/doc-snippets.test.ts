@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command as Program } from "commander";
 import { describe, expect, test } from "vitest";
+import { parse as parseYaml } from "yaml";
 import { createProgram } from "../../src/cli/program.ts";
 import { OPERATIONS } from "../../src/http/operations.ts";
 import { commandsIn, parseAbridged, type ShellCommand, variablesIn } from "../support/doc-commands.ts";
@@ -27,6 +28,8 @@ const CHECKED: Readonly<Record<string, string>> = {
   jsonc: "it parses",
   sh: "its commands exist",
   js: "package.test.ts and documentation.test.ts run it, because clients of other packages are no part of this program",
+  toml: "a reader copies it into Codex, which is no part of this program",
+  yaml: "it parses",
   lua: "a reader copies it into Neovim, which is no part of this program",
   http: "departures.test.ts sends it",
   text: "a reader sees it, but no program reads it",
@@ -36,6 +39,11 @@ test("G2 a test checks each block of code", () => {
   const unchecked = examples.filter(({ language }) => !Object.hasOwn(CHECKED, language));
   expect(unchecked.map((example) => `${place(example)} ${example.language}`)).toEqual([]);
 });
+
+test.each(inLanguage("yaml").map((example) => [place(example), example.text] as const))(
+  "G2 the YAML of %s parses",
+  (_, text) => expect(parseYaml(text)).toBeTypeOf("object"),
+);
 
 test.each(inLanguage("json").map((example) => [place(example), example.text] as const))(
   "G2 the JSON of %s parses",

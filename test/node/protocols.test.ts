@@ -21,9 +21,10 @@ import {
   toolCallId,
 } from "../../src/compat/openai/ids.ts";
 import { callArguments } from "../../src/compat/openai/input.ts";
+import { ignoredFields } from "../../src/compat/openai/request-fields.ts";
 import { ResponseEventEncoder } from "../../src/compat/openai/response-events.ts";
 import { responseObject } from "../../src/compat/openai/response-object.ts";
-import { responseInput, responseSchema } from "../../src/compat/openai/response-request.ts";
+import { responseInput, responseOptions, responseSchema } from "../../src/compat/openai/response-request.ts";
 import { SentText } from "../../src/compat/sent-text.ts";
 import { UiMessageEncoder } from "../../src/compat/ui-message/chunks.ts";
 import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
@@ -32,6 +33,7 @@ import type { MoveView } from "../../src/protocol/move-schemas.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { validate } from "../../src/shared/validation.ts";
 import { jsonValues } from "../support/json-values.ts";
+import { openResponse, openResponseEvent } from "../support/open-responses.ts";
 
 const RUNS = { numRuns: 100 };
 const CONVERSATION = "conv_01JD0000000000000000000000";
@@ -483,6 +485,26 @@ describe("calls in a history", () => {
   });
 });
 
+test("OAI-14 functions stay in order, and all other tools are left out and named", () => {
+  const kinds = fc.array(fc.constantFrom("function", "custom", "namespace", "web_search"), { maxLength: 8 });
+  fc.assert(
+    fc.property(kinds, (types) => {
+      const tools = types.map((type, index) => ({ type, name: `t${index}` }));
+      const request = { model: "guide", input: "Hello", tools };
+      const functions = tools.filter(({ type }) => type === "function").map(({ name }) => name);
+      if (tools.length > 0 && functions.length === 0) {
+        expect(() => validate(responseSchema, request)).toThrow("/tools/0/type: Only functions");
+        return;
+      }
+      const body = validate(responseSchema, request);
+      expect((responseOptions(body).tools ?? []).map(({ name }) => name)).toEqual(functions);
+      const others = tools.flatMap(({ type }, index) => (type === "function" ? [] : [`tools[${index}]`]));
+      expect(ignoredFields(responseSchema, body)).toEqual(others);
+    }),
+    RUNS,
+  );
+});
+
 describe("responses", () => {
   test("OAI-5, OAI-6 the events lead to the response, for the official client too", async () => {
     await answers(async (plan, part, events) => {
@@ -497,6 +519,8 @@ describe("responses", () => {
       ];
       expect(sent.map((event) => event.sequence_number)).toEqual(sent.map((_, index) => index));
       const whole = responseObject(address, "guide", found);
+      for (const event of sent) openResponseEvent.parse(event);
+      openResponse.parse(whole);
       const done = sent.flatMap((event) => (event.type === "response.output_item.done" ? [event.item] : []));
       expect(done).toEqual(whole.output);
       const added = sent.flatMap((event) =>

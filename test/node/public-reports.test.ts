@@ -849,6 +849,7 @@ describe("the OpenAI protocols", () => {
       calls: [],
       finishReason: "stop",
       usage: null,
+      completedAt: null,
     } as const;
     const [, last] = new ChatChunkEncoder(address, "a", true).end({ ...answer, messages: [], calls: [] });
     expect(last).toMatchObject({ choices: [], usage: { total_tokens: 0 } });
