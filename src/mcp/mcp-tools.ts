@@ -179,9 +179,9 @@ export class McpTools {
         },
       },
     );
-    // The effect has happened: without the mark, the list is read again at its usual time.
+    // The effect has happened, so the answer does not wait for the mark. Without it, the list is read again at its usual time.
     if (isStale)
-      await this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 }).catch(() => undefined);
+      this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 }).catch(() => undefined);
     return resultOf(answer, credentials.secrets);
   }
 

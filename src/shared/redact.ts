@@ -2,10 +2,13 @@
  * Removes secrets from foreign text, such as a provider's error message that quotes the key.
  *
  * REDACT-1  The result of `redactSecrets` contains no given secret, and no beginning of a secret that "…" cut off.
+ * REDACT-2  It contains no secret as JSON, percent-encoded or in Base64, and no password of a `Basic` value.
  */
+import { fromBase64, toBase64 } from "./base64.ts";
 import { isJsonObject, type Json } from "./json.ts";
 
 const REDACTED = "[redacted]";
+const encoder = new TextEncoder();
 
 /** A shorter "secret" is a placeholder: replacing it would garble every message. */
 const SHORTEST_SECRET = 4;
@@ -41,11 +44,31 @@ export function redactSecrets(text: string, secrets: readonly string[] = []): st
   return SECRET_SHAPES.reduce((rest, shape) => rest.replace(shape, REDACTED), known);
 }
 
-/** Returns the secrets that can be replaced. A secret may contain a shorter one. */
+/** Returns the secrets that can be replaced, in all their forms. A secret may contain a shorter one. */
 function longestFirst(secrets: readonly string[]): string[] {
-  return secrets
+  return [...new Set(secrets.flatMap(formsOf))]
     .filter((secret) => secret.length >= SHORTEST_SECRET)
     .sort((one, other) => other.length - one.length);
+}
+
+/** Returns a secret, as JSON and percent-encoded, in Base64, and its parts if it is `user:password` in Base64. */
+function formsOf(secret: string): string[] {
+  const base64 = toBase64(encoder.encode(secret)).replace(/=+$/, "");
+  const login = decoded(secret.replace(/^Basic /i, ""));
+  const parts = login.includes(":") ? [login, login.slice(login.indexOf(":") + 1)] : [];
+  return [secret, ...parts].flatMap((form) => [
+    ...[form, JSON.stringify(form).slice(1, -1), encodeURIComponent(form.toWellFormed())],
+    ...[base64, base64.replaceAll("+", "-").replaceAll("/", "_")],
+  ]);
+}
+
+/** Returns the text of Base64; "" for another text. */
+function decoded(text: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(fromBase64(text));
+  } catch {
+    return "";
+  }
 }
 
 /** A text may have been shortened in the middle of a secret. */

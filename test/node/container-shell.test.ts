@@ -236,6 +236,32 @@ describe("a machine of a workspace", () => {
     expect(tree.status()).toEqual([{ path: "a.txt", change: "added" }]);
   });
 
+  test("reads at most 8 MiB of an error", async () => {
+    const fetch = async () => new Response("x".repeat(9_000_000), { status: 503 });
+    const { run } = machine(
+      {},
+      containerShell(() => ({ fetch, destroy: async () => undefined })),
+    );
+    await expect(run("ls")).rejects.toMatchObject({
+      message: expect.stringContaining(`more than ${2 ** 23} bytes`),
+    });
+  });
+
+  test.each([
+    ["in the background", "/commands/op_other"],
+    ["of its own", "/exec"],
+  ])("a command starts no other command %s through the server, before or after its end", async (_, path) => {
+    const { run } = machine({});
+    const request = JSON.stringify({ files: [], command: "echo $$ > ../other; sleep 60", timeoutMs: 60_000 });
+    const { port } = new URL(container.url);
+    const post = `setsid curl --silent --data '${request}' http://127.0.0.1:${port}${path} > /dev/null &`;
+    await rm(join(container.folder, "other"), { force: true });
+    await run(`${post} sleep 1`);
+    await run("sleep 0.3");
+    await run("sleep 0.3");
+    await expect(readFile(join(container.folder, "other"), "utf8")).rejects.toThrow("ENOENT");
+  });
+
   test("a machine gets each content once, and only contents of the tree", async () => {
     const bodies: string[] = [];
     const oid = "257cc5642cb1a054f08cc83f2d943e56fd3ebe99";

@@ -56,7 +56,7 @@ const redirect = (status: number, location: string) => (_: Seen, response: Serve
   void response.writeHead(status, { location }).end();
 
 describe("HTTP-7 secrets", () => {
-  const secret = "key-of-the-first-host";
+  const secret = "Key-Of-The-First-Host";
   const credentials = async ({ host }: URL) =>
     host === first ? [{ header: "x-api-key", value: `Key ${secret}`, secret }] : [];
   const call = (input: Json) =>

@@ -8,12 +8,16 @@ import { mcpReference, modelName, toolReferenceSchema } from "../../src/library/
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
+import { McpConnections } from "../../src/mcp/connections.ts";
 import { type ListedTool, readTools, toolId } from "../../src/mcp/descriptor.ts";
+import { McpTools } from "../../src/mcp/mcp-tools.ts";
 import { consented, type McpList, merged, stateOf } from "../../src/mcp/pins.ts";
 import { mcpRequests } from "../../src/mcp/requests.ts";
 import { credentialsOf, mcpServersOf } from "../../src/mcp/servers.ts";
+import { systemClock } from "../../src/ports/system.ts";
 import type { PinnedTool } from "../../src/protocol/definitions.ts";
 import { DEFINITION_ID } from "../../src/shared/identifiers.ts";
+import { startMcpServers } from "../support/mcp-server.ts";
 
 const SERVER = "a".repeat(32);
 const schema = { type: "object" };
@@ -47,6 +51,33 @@ describe("I11 names", () => {
     expect(toolReferenceSchema.safeParse("mcp:desk/*").success).toBe(true);
     expect(toolReferenceSchema.safeParse("mcp:Desk/*").success).toBe(false);
   });
+});
+
+it("I11 the answer of a call does not wait for the store of a changed list", async () => {
+  const server = await startMcpServers();
+  onTestFinished(() => server.close());
+  // A server that keeps sessions reports its changes.
+  const url = `${server.url}/session`;
+  const body = JSON.stringify({ tools: [{ name: "pay", does: "change" }] });
+  await fetch(`${server.url}/control/session`, { method: "POST", body });
+  const list = merged(null, await readTools("desk", [{ name: "pay", inputSchema: schema }]), Date.now());
+  let finds = 0;
+  const tools = new McpTools({
+    ...{ servers: mcpServersOf({ desk: { url } }), connections: new McpConnections(systemClock) },
+    ...{ pauses: new Map(), variable: () => undefined, clock: systemClock },
+    lists: {
+      find: () => (finds++ === 0 ? Promise.resolve({ rev: 1, list }) : new Promise(() => {})),
+      put: async () => true,
+    },
+  });
+  const call = {
+    ...{ operationId: "op_1", attempt: 1, toolCallId: "", timeoutMs: 5_000, input: {} },
+    tool: { library: "mcp:desk", id: "pay", version: 1 },
+    context: { tenant: "t", projectId: "default", runId: "r", node: "n" },
+  };
+  const signal = AbortSignal.timeout(10_000);
+  expect(await tools.call(call, "desk", { signal, progress: () => {} })).toBe("Changed.");
+  expect(finds).toBe(2);
 });
 
 describe("I11 MCPREQ-1 MCPREQ-2 requests", () => {

@@ -64,3 +64,23 @@ test("E28 REDACT-1 of secrets that contain each other nothing stays, and a very 
     code: "[redacted]",
   });
 });
+
+test("E28 REDACT-2 a secret stays in none of the forms that a server may send back", () => {
+  const secret = 'pa"ss/wörd+1\\';
+  const bytes = Buffer.from(secret);
+  const basic = Buffer.from("shop-user:hunter-2").toString("base64");
+  for (const [form, given] of [
+    [JSON.stringify(secret).slice(1, -1), secret],
+    [encodeURIComponent(secret), secret],
+    [bytes.toString("base64"), secret],
+    [bytes.toString("base64url"), secret],
+    ["shop-user:hunter-2", basic],
+    ["hunter-2", basic],
+    ["hunter-2", `Basic ${basic}`],
+  ] as const) {
+    expect(redactSecrets(`It is ${form}.`, [given])).toMatch(/^It is \[redacted\]=*\.$/);
+    expect(withoutValues([form], [given])).toEqual([expect.stringMatching(/^\[redacted\]=*$/)]);
+  }
+  for (const given of ["\ud800abc", "plain-key", "!!!!"])
+    expect(redactSecrets(`a ${given} b`, [given])).toBe("a [redacted] b");
+});

@@ -64,6 +64,13 @@ describe("SKILL.md", () => {
     ["a colon in a text", file("name: a\ndescription: Use when: needed"), "Line 3: "],
     ["a repeated field", file("name: a\nname: b\ndescription: c"), "Line 3: "],
     ["an alias", file("name: &a a\ndescription: *a"), "It has an alias"],
+    ["a control character", file('name: a\ndescription: "b\\0"'), "/description: Must have no"],
+    ["half a character", file('name: a\ndescription: "b\\uD800"'), "/description: Must have no"],
+    [
+      "another direction",
+      file('name: a\ndescription: b\nmetadata: {a: "\\u202e"}'),
+      "/metadata/a: Must have no",
+    ],
     ["a list", file("- a"), "Must be an object"],
     ["a nested value", file("name: a\ndescription: b\nmetadata: {a: {b: c}}"), "/metadata/a: Must be a text"],
     ["too much YAML", file(`name: a\ndescription: b\nlicense: ${"c".repeat(4_096)}`), "4096 characters"],

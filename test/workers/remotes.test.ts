@@ -60,6 +60,17 @@ test("REMOTE-3 a private remote needs a secret of the project, and a host that i
   const secret = { value: TOKEN, hosts: [new URL(url).host], prefix: "Basic " };
   expect(await ask("PUT", "/private/secrets/git", secret)).toMatchObject({ status: 200 });
   expect(await ask("POST", `${path}/push`, { url })).toMatchObject({ status: 200 });
+  // The remote may name a branch by the secret.
+  const branch = `x-${TOKEN}`;
+  await ask("POST", `${path}/push`, { url, to: branch });
+  await ask("POST", `${path}/fetch`, { url, branch });
+  const other = await createProject("other");
+  const elsewhere = `${env.GIT_URL}/private-other`;
+  await ask("PUT", "/other/secrets/git", secret);
+  await ask("PUT", `${other}/files`, { files: { "a.txt": "theirs" } });
+  expect(await ask("POST", `${other}/push`, { url: elsewhere, to: branch })).toMatchObject({ status: 200 });
+  const refused = await ask("POST", `${path}/fetch`, { url: elsewhere, branch });
+  expect(refused).toMatchObject({ status: 409, detail: expect.stringContaining("refs/heads/x-[redacted]") });
   for (const operation of ["fetch", "push"]) {
     const elsewhere = { url: "https://git.example.net/shop.git" };
     expect(await ask("POST", `${path}/${operation}`, elsewhere)).toMatchObject({

@@ -6,7 +6,7 @@
  *   POST /exec   `{files: [[mode, oid, path]], command, timeoutMs}`. 409 `{missing: [oid]}` if contents are missing. Else 200: a line of JSON
  *                with the result and the changes, and then the contents of the changed files in this order.
  *   POST /commands/ID    starts a command in the background, with the body of `/exec`. 204 if the command runs or has ended. The server keeps
- *                        one command in the background: a start stops the command before.
+ *                        one command in the background: a start stops the command before. Without its connection, a request starts nothing.
  *   GET /commands/ID     202 `{stdout, stderr}` while the command runs, with the end of its output. Later the answer of `/exec`. 404 for
  *                        another command, and after a restart of the server.
  *   DELETE /commands/ID  stops the command, and forgets its result.
@@ -35,19 +35,15 @@ const MAX_CHANGES = 20_000;
 const OUTPUT_GRACE_MS = 500;
 /** Scans for processes that a command left. A process can start others during a scan. */
 const MAX_SCANS = 5;
-/** Time of one call of Git, in milliseconds. */
-const GIT_MS = 60_000;
+/** Time of one call of Git, and the longest time of a command, in milliseconds. */
+const [GIT_MS, MAX_COMMAND_MS] = [60_000, 24 * 3_600_000];
 /** Bytes of all changed files. An actor keeps at most 32 MiB. */
 const MAX_CHANGED_BYTES = 34 * 1024 * 1024;
 
 const GIT_DIR = join(STATE, "git");
 /** Git stores contents as they are, and runs no program of the workspace. */
-const GIT_CONFIG = [
-  "core.autocrlf=false",
-  "core.hooksPath=/dev/null",
-  "core.excludesFile=/dev/null",
-  "core.fsmonitor=false",
-];
+const GIT_CONFIG =
+  "core.autocrlf=false core.hooksPath=/dev/null core.excludesFile=/dev/null core.fsmonitor=false".split(" ");
 const GIT_ENV = {
   PATH: process.env.PATH,
   GIT_DIR,
@@ -81,10 +77,8 @@ async function git(
     ...{ cwd: WORKSPACE, env: { ...GIT_ENV, ...env } },
     ...{ timeout: GIT_MS, killSignal: "SIGKILL" },
   });
-  const [output, errors] = [
-    outputOf(child.stdout, MAX_CHANGED_BYTES),
-    outputOf(child.stderr, MAX_OUTPUT_BYTES),
-  ];
+  const output = outputOf(child.stdout, MAX_CHANGED_BYTES);
+  const errors = outputOf(child.stderr, MAX_OUTPUT_BYTES);
   child.stdin.on("error", () => undefined).end(input);
   const code = await ended(child, "close");
   const { bytes, isCut } = await output;
@@ -277,10 +271,13 @@ async function exec(
     ? ([follow(child.stdout, background.stdout), follow(child.stderr, background.stderr)] as const)
     : ([outputOf(child.stdout, MAX_OUTPUT_BYTES), outputOf(child.stderr, MAX_OUTPUT_BYTES)] as const);
   let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    stop();
-  }, timeoutMs);
+  const timer = setTimeout(
+    () => {
+      isLate = true;
+      stop();
+    },
+    Math.min(timeoutMs, MAX_COMMAND_MS),
+  );
   isGone.addEventListener("abort", stop);
   const exitCode = await ended(child, "exit").finally(() => {
     clearTimeout(timer);
@@ -318,17 +315,18 @@ interface Background {
 }
 let background: Background | undefined;
 
-/** Starts a command in the background. Rejects if it cannot start. */
-async function start(id: string, request: ContainerRequest): Promise<void> {
+/** Starts a command in the background. Rejects if it cannot start. The connection of a process ends with it, so no process of an earlier command starts one. */
+async function start(id: string, request: ContainerRequest, isGone: AbortSignal): Promise<void> {
   if (background?.id === id) return;
   background?.stop.abort();
   const output = () => ({ bytes: Buffer.alloc(0), isCut: false });
   const command: Background = { id, stop: new AbortController(), stdout: output(), stderr: output() };
   background = command;
   const begun = Promise.withResolvers<void>();
-  const work = last.then(() =>
-    exec(request, command.stop.signal, { ...command, begun: () => begun.resolve() }),
-  );
+  const drop = () => command.stop.abort();
+  isGone.addEventListener("abort", drop);
+  const work = last.then(() => exec(request, command.stop.signal, { ...command, begun: begun.resolve }));
+  begun.promise.finally(() => isGone.removeEventListener("abort", drop)).catch(() => undefined);
   last = work.catch(begun.reject).then(() => {
     command.answer = work;
   });
@@ -343,10 +341,11 @@ async function answerBackground(
   { method }: IncomingMessage,
   body: Buffer,
   response: ServerResponse,
+  isGone: AbortSignal,
 ): Promise<void> {
   if (method === "POST") {
     // SAFETY: only the actor of the workspace reaches this server.
-    await start(id, JSON.parse(body.toString()) as ContainerRequest);
+    await start(id, JSON.parse(body.toString()) as ContainerRequest, isGone);
     response.writeHead(204).end();
   } else if (background?.id !== id) throw new Refusal(404, { message: `There is no command "${id}".` });
   else if (method === "DELETE") {
@@ -367,19 +366,19 @@ function send(response: ServerResponse, parts: Buffer[]): void {
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const gone = new AbortController();
+  response.on("close", () => gone.abort());
   const { bytes } = await outputOf(request, Infinity);
   if (request.method === "POST" && request.url === "/blobs") {
     storeBlobs(bytes);
     response.writeHead(204).end();
   } else if (request.method === "POST" && request.url === "/exec") {
-    const gone = new AbortController();
-    response.on("close", () => gone.abort());
     // SAFETY: only the actor of the workspace reaches this server.
     const work = last.then(() => exec(JSON.parse(bytes.toString()) as ContainerRequest, gone.signal));
     last = work.catch(() => undefined);
     send(response, await work);
   } else if (request.url?.startsWith("/commands/"))
-    await answerBackground(request.url.slice("/commands/".length), request, bytes, response);
+    await answerBackground(request.url.slice("/commands/".length), request, bytes, response, gone.signal);
   else response.writeHead(404).end();
 }
 

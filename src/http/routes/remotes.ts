@@ -58,10 +58,9 @@ export const remoteRoutes: readonly Route[] = [
     async ({ params, body }, ports) => {
       const { principal, projects } = ports;
       const { repository } = await projects().open(addressOf(principal, params));
-      const history = await onRemote(ports, params.project, body.url, (remote) =>
-        fetched(remote, body.branch),
+      const imported = await onRemote(ports, params.project, body.url, async (remote) =>
+        repository.importHistory(await fetched(remote, body.branch)),
       );
-      const imported = await repository.importHistory(history);
       await refresh(ports, params);
       return json(imported);
     },

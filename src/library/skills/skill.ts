@@ -36,6 +36,9 @@ const MAX_BYTES = 256 * 1024;
 /** Maximum characters of the YAML of a `SKILL.md`. */
 const MAX_FRONTMATTER = 4_096;
 
+/** Control characters except line feeds and tabs, and characters that change the direction of text. */
+const HIDDEN = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/u;
+
 const SEGMENT = "(?!\\.{1,2}(?:/|$)|__proto__(?:/|$))[^/\\\\\\p{C}]{1,100}";
 
 /** A path from the folder of the skill. */
@@ -47,9 +50,14 @@ const pathSchema = z
     "Must be a path from the folder of the skill, such as scripts/check.sh.",
   );
 
-const text = z.string({
-  error: ({ input }) => (input === undefined ? undefined : "Must be a text. Put it in quotation marks."),
-});
+const text = z
+  .string({
+    error: ({ input }) => (input === undefined ? undefined : "Must be a text. Put it in quotation marks."),
+  })
+  .refine(
+    (value) => value.isWellFormed() && !HIDDEN.test(value),
+    "Must have no control characters, no characters that change the direction of text, and only whole characters.",
+  );
 
 const frontmatterSchema = z.strictObject({
   name: text
