@@ -69,7 +69,7 @@ import { policyOf } from "./policy/policy.ts";
 import { DEFAULT_RETENTION } from "./policy/retention.ts";
 import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
-import { channelOf } from "./protocol/channels.ts";
+import { absentChannel } from "./protocol/channels.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
@@ -318,7 +318,11 @@ export function dramatis(options: DramatisOptions) {
     })),
     Channel: createChannelClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),
-      adapter: (name) => channelOf(channels(env), name).adapter,
+      adapter: (name) => {
+        const channel = channels(env).get(name);
+        if (channel === undefined) throw absentChannel(name);
+        return channel.adapter;
+      },
     })),
     Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),

@@ -19,7 +19,7 @@ import {
 } from "./project-setup.ts";
 
 const CONFIG = "wrangler.jsonc";
-const ACTORS = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog", "Workspace"];
+const ACTORS = ["Conversation", "Agent", "Coordinator", "Trigger", "Channel", "EventLog", "Workspace"];
 /** The exports that every Worker needs. */
 const REQUIRED = ["Conversation", "Agent", "Executor"];
 const OLDEST_DATE = "2025-11-17";

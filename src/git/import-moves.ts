@@ -40,7 +40,7 @@ export async function movesOf(
     }
     const refused = earlier.find(({ name, from }) => sought.has(from) || !name.startsWith(HEADS));
     if (refused !== undefined) {
-      const message = `${refused.name} of the repository is not in the history of the bundle's. Fetch the repository, merge it, then import again.`;
+      const message = `${refused.name} of the repository has commits that the other repository lacks. Clone both with git, merge them, and import a bundle of the result.`;
       throw conflict(message);
     }
   }

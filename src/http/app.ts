@@ -7,7 +7,7 @@ import { Hono } from "hono";
 import { getPath } from "hono/utils/url";
 import { systemClock } from "../ports/system.ts";
 import type { ChannelMail } from "../protocol/channels.ts";
-import { usablePrincipal } from "../shared/principal.ts";
+import { type Principal, usablePrincipal } from "../shared/principal.ts";
 import { issuesText } from "../shared/validation.ts";
 import { a2aErrors, withoutSlash } from "./a2a/errors.ts";
 import type { Authorize } from "./auth/authorize.ts";
@@ -60,12 +60,15 @@ export interface HttpApp<Env extends object> {
 
 export function createHttpApp<Env extends object>(ports: HttpPorts<Env>): HttpApp<Env> {
   const seed = untilDone<Env>(ports.seed);
+  const limiter = new RequestLimiter(completeLimits(ports.limits).requests, systemClock);
   const app = createRoutes({ ...ports, seed });
   return {
     fetch: async (request, env, context) => withSecurityHeaders(await app.fetch(request, env, context)),
     async email(mail, env) {
       await seed(env);
-      await takeMail(ports.requestPorts(env), mail);
+      const { actors, channels } = ports.requestPorts(env);
+      const count = (principal: Principal) => limiter.count(principal, ports.rateLimiter?.(env));
+      await takeMail({ actors, count }, channels(), mail);
     },
   };
 }
@@ -108,7 +111,10 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   });
   addRoutes(app, deferredRoutes);
   webhookRoutes(app, countSender);
-  channelRoutes(app, countSender);
+  channelRoutes(app, countSender, (principal, env) =>
+    // SAFETY: as above.
+    limiter.count(principal, ports.rateLimiter?.(env as Env)),
+  );
   app.use("/v1/*", openAiErrors);
   app.use("/a2a/*", a2aErrors);
   // SAFETY: as above.

@@ -11,15 +11,18 @@ import {
   type ChannelEvent,
   type ChannelMail,
   type ChannelOptions,
+  channelEvent,
 } from "../protocol/channels.ts";
 import { charactersOf } from "../protocol/ids.ts";
 import { defined } from "../shared/defined.ts";
 import { invalid, unwrap } from "../shared/errors.ts";
-import { usablePrincipal } from "../shared/principal.ts";
+import { isUsable, type Principal } from "../shared/principal.ts";
 import { sha256Hex } from "../shared/sha256.ts";
 
 interface ChannelPorts {
   actors: Pick<ActorLookup, "channel">;
+  /** Counts a request of a user. Throws `RATE_LIMITED`. */
+  count(principal: Principal): Promise<void>;
 }
 
 /** Returns a function that makes the channels of an application for an environment. Throws `INVALID_INPUT` for a wrong name. */
@@ -40,16 +43,20 @@ export function channelsOf<Env>(options: Readonly<Record<string, ChannelOptions<
 
 /** Passes the events of a verified request to the actors of their threads. Resolves when they are stored. */
 export async function takeEvents(
-  { actors }: ChannelPorts,
+  { actors, count }: ChannelPorts,
   name: string,
   { agent, user, accepts = isForAgent }: Channel,
   events: readonly ChannelEvent[],
 ): Promise<void> {
-  for (const event of events) {
+  for (const given of events) {
+    const event = checkedEvent(name, given);
     if (event.isAutomatic || (event.answer === undefined && !accepts(event))) continue;
     const found = await user(event);
     if (found === null) continue;
-    const { subject, tenant } = usablePrincipal({ tenant: "local", ...found, roles: [] });
+    const principal: Principal = { tenant: "local", ...found, roles: [] };
+    if (!isUsable(principal)) continue;
+    await count(principal);
+    const { subject, tenant } = principal;
     const { thread, id, surface, text, answer, isUnproven } = event;
     const key = charactersOf(await sha256Hex(JSON.stringify([name, thread])));
     const actor = await actors.channel(tenant, `${name}-${key}`);
@@ -60,14 +67,25 @@ export async function takeEvents(
 
 /** Takes a mail by the first channel that its address belongs to. Rejects other mails. */
 export async function takeMail(
-  ports: ChannelPorts & { channels(): ReadonlyMap<string, Channel> },
+  ports: ChannelPorts,
+  channels: ReadonlyMap<string, Channel>,
   mail: ChannelMail,
 ): Promise<void> {
-  for (const [name, channel] of ports.channels()) {
+  for (const [name, channel] of channels) {
     const events = (await channel.adapter.receiveMail?.(mail)) ?? null;
     if (events !== null) return takeEvents(ports, name, channel, events);
   }
   mail.setReject("No agent has this address.");
+}
+
+/** Checks an event of an adapter. Throws `INVALID_INPUT`. */
+function checkedEvent(name: string, event: ChannelEvent): ChannelEvent {
+  const { data, error } = channelEvent.safeParse(event);
+  if (data !== undefined) return data;
+  const [issue] = error.issues;
+  throw invalid(
+    `The adapter of the channel "${name}" returned an event with a wrong \`${issue?.path.join(".")}\`: ${issue?.message}`,
+  );
 }
 
 function isForAgent({ isDirect, isMention, isUnproven, text }: ChannelEvent): boolean {

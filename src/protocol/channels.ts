@@ -4,32 +4,37 @@
  * CHANNEL-1  An adapter verifies each request. It returns events only of a request that the platform signed.
  */
 import { z } from "zod";
-import { notFound, type Result } from "../shared/errors.ts";
+import { type DramatisError, notFound, type Result, unavailable } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
 
-/** A verified event of a channel: a message of a person, or an answer to a request for approval. */
-export interface ChannelEvent {
+const answer = z.strictObject({ operationId: z.string().max(200), approved: z.boolean() });
+
+/** The schema of `ChannelEvent`. */
+export const channelEvent = z.strictObject({
   /** The same for each repetition of the event. */
-  id: string;
+  id: z.string().min(1),
   /** The thread of the message. The messages of a thread share a conversation. */
-  thread: string;
-  /** The place for answers. Only the adapter reads it. */
-  surface: Json;
+  thread: z.string().min(1),
+  /** The place for answers, as JSON. Only the adapter reads it. */
+  surface: z.custom<Json>((value) => value !== undefined),
   /** The person, as the channel names it, such as `slack:T1:user:U2` or `ada@example.com`. */
-  sender: string;
+  sender: z.string(),
   /** Text of the message; empty for an answer. */
-  text: string;
+  text: z.string(),
   /** The person answers a request for approval. */
-  answer?: { operationId: string; approved: boolean };
+  answer: answer.exactOptional(),
   /** The message is in a direct conversation with the agent. */
-  isDirect: boolean;
+  isDirect: z.boolean(),
   /** The message names the agent. */
-  isMention: boolean;
+  isMention: z.boolean(),
   /** A program wrote the message, such as a notice of absence. It gets no answer. */
-  isAutomatic: boolean;
+  isAutomatic: z.boolean(),
   /** The channel does not prove who the sender is. Memories of such a message are tainted. */
-  isUnproven?: true;
-}
+  isUnproven: z.literal(true).exactOptional(),
+});
+
+/** A verified event of a channel: a message of a person, or an answer to a request for approval. */
+export type ChannelEvent = z.infer<typeof channelEvent>;
 
 /** A text for a channel, in Markdown. */
 export interface ChannelText {
@@ -105,7 +110,7 @@ export const channelInput = z.strictObject({
   subject: z.string(),
   surface: z.custom<Json>((value) => value !== undefined),
   text: z.string(),
-  answer: z.strictObject({ operationId: z.string(), approved: z.boolean() }).exactOptional(),
+  answer: answer.exactOptional(),
   untrusted: z.literal(true).exactOptional(),
 });
 
@@ -119,6 +124,11 @@ export interface ChannelApi {
 
 /** The name of a channel, in `channels` and in its address. */
 export const CHANNEL_NAME = /^[a-z][a-z0-9-]{0,39}$/;
+
+/** The error of an actor whose channel is absent, such as after a rollback. */
+export function absentChannel(name: string): DramatisError {
+  return unavailable(`The application has no channel ${JSON.stringify(name)} now.`, { retriable: true });
+}
 
 /** Returns a channel by its name. Throws `NOT_FOUND`. */
 export function channelOf(channels: ReadonlyMap<string, Channel>, name: string): Channel {

@@ -24,11 +24,15 @@ const MAX_SUBJECT_LENGTH = 200;
 
 /** Returns the principal. Throws `UNAVAILABLE` if the application's `authorize` returned an unusable one. */
 export function usablePrincipal(principal: Principal): Principal {
-  const { tenant, subject } = principal;
-  if (isTenant(tenant) && isName(subject, MAX_SUBJECT_LENGTH)) return principal;
+  if (isUsable(principal)) return principal;
   throw unavailable(
     `\`authorize\` returned an unusable principal: a tenant needs 1 to ${MAX_TENANT_LENGTH} well-formed characters without a leading colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
   );
+}
+
+/** Reports whether the names of a principal are valid. */
+export function isUsable({ tenant, subject }: Principal): boolean {
+  return isTenant(tenant) && isName(subject, MAX_SUBJECT_LENGTH);
 }
 
 /** Throws `INVALID_INPUT` for an invalid principal, because RPC input has no static types (ACCESS-1). */

@@ -92,12 +92,12 @@ class Place {
     return response.json();
   }
 
-  /** The texts that Slack shows, once the last of them is complete and there are `count`. */
+  /** The texts that Slack shows, without placeholders, once they are complete and there are `count`. */
   async texts(count: number): Promise<string[]> {
     let texts: string[] = [];
     await expect
       .poll(async () => {
-        texts = (await this.seen()).messages.map(({ text }) => text);
+        texts = (await this.seen()).messages.flatMap(({ text }) => (text === "…" ? [] : [text]));
         return texts.filter((text) => !text.endsWith(" …")).length;
       })
       .toBe(count);
@@ -164,23 +164,23 @@ describe("I15 Slack", () => {
 
   test("CHANNEL-5 SLACK-2 a post is repeated after a rate limit and a fault of Slack", async () => {
     const place = new Place();
-    await place.plan("429", "internal_error");
+    await place.plan("429", "internal_error", "ok", "ratelimited");
     await place.say(new Play({ replies: [[{ text: "At last." }]] }).content);
     expect(await place.texts(1)).toEqual(["At last."]);
   });
 
-  test("CHANNEL-5 a post whose answer is lost is not sent again", async () => {
+  test("CHANNEL-5 a text is shown once, also if the answers to its placeholder and to its text are lost", async () => {
     const place = new Place("C");
-    await place.plan("cut");
+    await place.plan("cut", "ok", "cut");
     await place.say(new Play({ replies: [[{ text: "Once." }]] }).content, { ts: "1.1" });
     expect(await place.texts(1)).toEqual(["Once."]);
     await place.say(new Play({ replies: [[{ text: "The next." }]] }).content, { thread: "1.1" });
     expect(await place.texts(2)).toEqual(["Once.", "The next."]);
   });
 
-  test("CHANNEL-5 a post is not sent again if all actors crash before Slack answers", async () => {
+  test("CHANNEL-5 a text is shown once if all actors crash before Slack answers", async () => {
     const place = new Place("C");
-    await place.plan("hang");
+    await place.plan("ok", "hang");
     await place.say(new Play({ replies: [[{ text: "Once." }]] }).content, { ts: "1.1" });
     expect(await place.texts(1)).toEqual(["Once."]);
     await abortAllDurableObjects();
@@ -188,7 +188,7 @@ describe("I15 Slack", () => {
     expect(await place.texts(2)).toEqual(["Once.", "The next."]);
   });
 
-  test("CHANNEL-3 after the deletion of the conversation the next message begins another one", async () => {
+  test("CHANNEL-2 CHANNEL-3 after the deletion of the conversation, an earlier event has no effect, waiting texts are deleted, and the next message begins another one", async () => {
     const place = new Place();
     const first = place.event(new Play({ replies: [[{ text: "One." }]] }).content);
     await slackSends(first);
@@ -196,9 +196,36 @@ describe("I15 Slack", () => {
     const user = { subject: `slack:${TEAM}:user:${place.user}`, tenant: "test", roles: ["member"] };
     const list = await request("/api/conversations?limit=1", {}, user);
     const [{ id }] = ((await list.json()) as { conversations: [{ id: string }] }).conversations;
+    await place.plan(...Array<string>(5).fill("internal_error"));
+    const late = new Play({ replies: [[{ text: "Late." }]] });
+    await place.say(late.content);
+    await expect.poll(async () => (await place.seen()).calls).toBeGreaterThan(2);
     expect((await request(`/api/conversations/${id}`, { method: "DELETE" }, user)).status).toBe(204);
+    expect((await slackSends(first)).status).toBe(200);
     await place.say(new Play({ replies: [[{ text: "Anew." }]] }).content);
     expect(await place.texts(2)).toEqual(["One.", "Anew."]);
+  });
+
+  test("SLACK-4 a guest of a shared channel is a person of the guest's workspace", async () => {
+    const place = new Place("C");
+    const play = new Play({ replies: [[{ text: "Hello, guest." }]] });
+    const event = JSON.parse(place.event(play.content, { user: "U0STRANGER" }));
+    event.event.user_team = "T0OTHER";
+    expect((await slackSends(JSON.stringify(event))).status).toBe(200);
+    event.event_id += "b";
+    event.event = { ...event.event, user: place.user, ts: "9.9" };
+    expect((await slackSends(JSON.stringify(event))).status).toBe(200);
+    await place.texts(1);
+    const guest = { subject: `slack:T0OTHER:user:${place.user}`, tenant: "test", roles: ["member"] };
+    const list = await request("/api/conversations?limit=9", {}, guest);
+    expect(((await list.json()) as { conversations: object[] }).conversations).toHaveLength(1);
+  });
+
+  test("SLACK-2 a text notifies no whole channel, and Slack opens no addresses of a text", async () => {
+    const place = new Place();
+    await place.say(new Play({ replies: [[{ text: "<!channel> 1 < 2 <https://a.example>" }]] }).content);
+    expect(await place.texts(1)).toEqual(["&lt;!channel> 1 < 2 <https://a.example>"]);
+    expect((await place.seen()).messages[0]).toMatchObject({ unfurl_links: false, unfurl_media: false });
   });
 
   test("CHANNEL-7 the answer grows in one message while the model writes", async () => {
@@ -219,17 +246,27 @@ describe("I15 Slack", () => {
   test("CHANNEL-5 CHANNEL-7 after a crash of all actors the answer replaces the preview, and each message has one turn", async () => {
     const place = new Place();
     const play = new Play({
-      replies: [[{ text: "The beginning" }, { gate: "rest" }, { text: " and the end." }]],
+      replies: [
+        [
+          { text: "The beginning" },
+          { gate: "more" },
+          { text: ", more" },
+          { gate: "rest" },
+          { text: " and the end." },
+        ],
+      ],
     });
     await place.say(play.content);
-    await play.reached("rest");
     await expect.poll(async () => (await place.seen()).messages.length).toBe(1);
+    await play.open("more");
+    // The place of the preview is stored before its text is replaced.
+    await expect.poll(async () => (await place.seen()).messages[0]?.text).toBe("The beginning, more …");
     await abortAllDurableObjects();
     await play.open("rest");
-    expect(await place.texts(1)).toEqual(["The beginning and the end."]);
+    expect(await place.texts(1)).toEqual(["The beginning, more and the end."]);
     const next = new Play({ replies: [[{ text: "Again." }]] });
     await place.say(next.content);
-    expect(await place.texts(2)).toEqual(["The beginning and the end.", "Again."]);
+    expect(await place.texts(2)).toEqual(["The beginning, more and the end.", "Again."]);
   });
 
   test("SLACK-3 CHANNEL-6 a person approves a call by a button, it runs once, and the answer follows", async () => {
@@ -300,7 +337,7 @@ describe("I15 mail", () => {
     };
   };
 
-  test("EMAIL-1 EMAIL-2 CHANNEL-2 a mail is answered in its thread, once, and a notice of absence is not answered", async () => {
+  test("EMAIL-1 EMAIL-2 EMAIL-3 CHANNEL-2 a mail is answered in its thread, once, and a notice of absence is not answered", async () => {
     const from = `ada-${crypto.randomUUID()}@example.com`;
     const play = new Play({ replies: [[{ text: "It is here." }]] });
     const first = mailOf(from, "Where is it?", play.content, { "In-Reply-To": "<earlier@x>" });
@@ -313,6 +350,7 @@ describe("I15 mail", () => {
       text: "It is here.",
     });
     expect(answer?.headers["In-Reply-To"]).toBe(first.id);
+    expect(answer?.headers["Auto-Submitted"]).toBe("auto-replied");
     const absent = new Play({ replies: [[{ text: "Never." }]] });
     await email(mailOf(from, "Away", absent.content, { "Auto-Submitted": "auto-replied" }).mail, env);
     const next = new Play({ replies: [[{ text: "As I wrote." }]] });
@@ -322,6 +360,17 @@ describe("I15 mail", () => {
     await expect.poll(() => sent(from)).toHaveLength(2);
     expect(JSON.stringify((await next.requests())[0]?.body.messages)).toContain("It is here.");
     expect(await absent.requests()).toEqual([]);
+    // A forged mail into the thread: the answer goes to the sender, who sees nothing of the conversation.
+    const eve = `eve-${crypto.randomUUID()}@example.com`;
+    const forged = new Play({ replies: [[{ text: "Who are you?" }]] });
+    const copied = { ...reply, "Reply-To": `help@dramatis.test, ${eve}` };
+    const forgery = mailOf(from, "Re: Where is it?", forged.content, copied);
+    await email({ ...forgery.mail, from: eve }, env);
+    await expect.poll(() => sent(eve)).toHaveLength(1);
+    expect((await sent(eve))[0]?.to).toBe(eve);
+    expect(JSON.stringify((await forged.requests())[0]?.body.messages)).not.toContain("It is here.");
+    for (const sender of ["", "help@dramatis.test"])
+      await email({ ...mailOf(sender, "Loop", absent.content).mail, from: sender }, env);
     const lost = mailOf(from, "Hello", "Hello.");
     await email({ ...lost.mail, to: "nobody@dramatis.test" }, env);
     expect(lost.rejected).toEqual(["No agent has this address."]);

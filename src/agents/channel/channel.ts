@@ -18,7 +18,7 @@ import { ChannelRuntime } from "./runtime.ts";
 import type { ChannelRecord } from "./store.ts";
 
 export interface ChannelApplication extends Pick<Application, "actors" | "location"> {
-  /** Throws `UNAVAILABLE` if the application has no such channel. */
+  /** Throws `UNAVAILABLE`, retriable, if the application has no such channel. */
   adapter(channel: string): ChannelAdapter;
 }
 

@@ -10,18 +10,16 @@
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
-import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { ChannelAdapter, ChannelDelivery, ChannelInput } from "../../protocol/channels.ts";
-import type { ActorAddress } from "../../protocol/envelope.ts";
 import type { ConversationFrames } from "../../protocol/subscribers.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, errorText, type Result, unwrap } from "../../shared/errors.ts";
-import type { Principal } from "../../shared/principal.ts";
+import { DramatisError, errorText } from "../../shared/errors.ts";
 import { type AfterCommit, NotNow } from "../base/mailbox/handlers.ts";
 import { ArmedWakeup, type WakeupPorts } from "../base/runtime/armed-wakeup.ts";
-import { afterAttempt, MAX_ATTEMPTS, partsOf, pauseMs, textOf } from "./core/posts.ts";
+import { afterAttempt, MAX_ATTEMPTS, type Post, partsOf, pauseMs, textOf } from "./core/posts.ts";
 import { TurnPreview } from "./preview.ts";
 import { type ChannelRecord, ChannelStore, type WaitingInput } from "./store.ts";
+import { type StartedStream, ThreadConversation, type ThreadPorts } from "./thread-conversation.ts";
 
 /** Events that may wait in a thread. */
 const MAX_WAITING = 200;
@@ -29,30 +27,17 @@ const MAX_WAITING = 200;
 const ATTEMPT_MS = 30_000;
 /** While an attempt runs, the wake-up fires no sooner. In milliseconds. */
 const MIN_PAUSE_MS = 1_000;
-/** The frames that cause posts. */
-const TYPES = ["message.completed", "turn.failed", "approval.requested"] as const;
-
-/** A started turn, and the stream of its frames. */
-interface StartedStream {
-  turnId: string;
-  frames: ReadableStream<Uint8Array>;
-}
-
-export interface ChannelPorts extends WakeupPorts {
+export interface ChannelPorts extends WakeupPorts, ThreadPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
-  /** Returns the adapter of a channel. Throws if the application no longer has the channel. */
+  /** Returns the adapter of a channel. Throws `UNAVAILABLE`, retriable, if the application lacks the channel. */
   adapter(channel: string): ChannelAdapter;
-  conversation(tenant: string, id: string): Promise<ConversationActor>;
-  /** Returns the id of the conversation of a thread, which depends only on the record. */
-  conversationIdOf(record: ChannelRecord): Promise<string>;
-  /** The address of this actor. */
-  self(): ActorAddress;
 }
 
 export class ChannelRuntime {
   readonly store: ChannelStore;
   readonly #wakeup: ArmedWakeup;
+  readonly #conversation: ThreadConversation;
   readonly #previews = new Map<string, TurnPreview>();
   #isBeginning = false;
   #isPosting = false;
@@ -60,6 +45,12 @@ export class ChannelRuntime {
   constructor(private readonly ports: ChannelPorts) {
     this.store = new ChannelStore(ports);
     this.#wakeup = new ArmedWakeup(ports, () => this.dueIn);
+    this.#conversation = new ThreadConversation({
+      ...{ store: this.store, commit: (body) => this.#commit(body) },
+      conversation: (...of) => ports.conversation(...of),
+      conversationIdOf: (record) => ports.conversationIdOf(record),
+      self: () => ports.self(),
+    });
   }
 
   /** Milliseconds until the next call of `reconcile`, or `null`. */
@@ -102,8 +93,9 @@ export class ChannelRuntime {
         retriable: true,
       });
     await this.#commit(() => {
-      if (this.store.find() === undefined)
-        this.store.put({ channel, tenant, agentId, thread, generation: 0 });
+      const record = this.store.find();
+      if (record === undefined) this.store.put({ channel, tenant, agentId, thread, generation: 0 });
+      else if (record.agentId !== agentId) this.store.renew({ ...record, agentId });
       this.store.addInput(input, this.ports.clock.now());
     });
     this.reconcile();
@@ -119,7 +111,10 @@ export class ChannelRuntime {
     const record = this.store.find();
     // An earlier conversation of the thread may still answer.
     if (record === undefined || from !== conversationId) return;
-    if (ended !== undefined) this.store.forget(record);
+    if (ended !== undefined) {
+      this.store.renew(record);
+      this.store.forget();
+    }
     const { clock } = this.ports;
     const adapter = this.ports.adapter(record.channel);
     for (const frame of frames) {
@@ -131,13 +126,17 @@ export class ChannelRuntime {
       // Somebody else began the turn, such as a reader in the console.
       if (place === undefined) continue;
       const { turnId, messageId } = frame;
-      for (const [index, part] of partsOf(text.text, adapter.maxLength).entries())
+      const parts = partsOf(text.text, adapter.maxLength);
+      for (const [index, part] of parts.entries()) {
+        const isLast = index === parts.length - 1;
+        const body = { text: part, ...(isLast && defined({ approval: text.approval })) };
         this.store.addPost(
           place.surface,
-          { ...text, text: part },
+          body,
           { turnId, messageId: index === 0 ? messageId : undefined },
           clock.now(),
         );
+      }
     }
     const armed = this.#wakeup.write(0);
     afterCommit(() => {
@@ -176,7 +175,7 @@ export class ChannelRuntime {
     const attempts = input.attempts + 1;
     await this.#commit(() => this.store.delayInput(seq, attempts, clock.now() + ATTEMPT_MS));
     try {
-      const started = await this.#inTime(() => this.#start(input));
+      const started = await this.#inTime(() => this.#conversation.start(input));
       const preview = started === null ? null : this.#previewOf(started.turnId, surface);
       await this.#commit(() => this.store.endInput(seq, started?.turnId ?? null));
       if (started !== null) this.#follow(started, preview);
@@ -196,66 +195,6 @@ export class ChannelRuntime {
       });
       this.#post().catch((cause: unknown) => console.error(cause));
     }
-  }
-
-  /** Starts the turn of an event, or gives its answer to the call that waits. Repeated starts return the same turn. */
-  async #start(input: WaitingInput, isAgain = false): Promise<StartedStream | null> {
-    const { id, subject, body } = input;
-    const record = await this.#opened(subject);
-    const { tenant, owner = subject } = record;
-    const principal = principalOf(tenant, subject);
-    const conversation = await this.#conversation(record);
-    const run = async (): Promise<Result<StartedStream | null>> => {
-      if (body.answer === undefined) {
-        const turn = { content: body.text, idempotencyKey: id, ...defined({ untrusted: body.untrusted }) };
-        return conversation.streamTurn(principal, turn, "ndjson", true);
-      }
-      const { operationId, approved } = body.answer;
-      const resolved = await conversation.resolveApproval(principal, operationId, { approved });
-      return resolved.ok ? { ok: true, value: null } : resolved;
-    };
-    const result = await run();
-    if (result.ok) return result.value;
-    const { code } = result.error;
-    // Only people who wrote in the thread may approve.
-    if (body.answer === undefined && subject !== owner && (code === "NOT_FOUND" || code === "FORBIDDEN")) {
-      const participant = { type: "user", id: subject } as const;
-      const added = await conversation.addParticipant(principalOf(tenant, owner), participant);
-      if (added.ok) return unwrap(await run());
-    }
-    const isOver = code === "NOT_FOUND" || code === "CONVERSATION_CLOSED";
-    if (isAgain || !isOver || body.answer !== undefined) return unwrap(result);
-    await this.#nextGeneration(record);
-    return this.#start(input, true);
-  }
-
-  /** Returns the record with an existing conversation, which sends its frames to this actor (CHANNEL-3). */
-  async #opened(subject: string): Promise<ChannelRecord> {
-    for (;;) {
-      const record = this.#record();
-      if (record.owner !== undefined) return record;
-      const principal = principalOf(record.tenant, subject);
-      const conversation = await this.#conversation(record);
-      const id = await this.ports.conversationIdOf(record);
-      const created = await conversation.create(principal, {
-        ...{ id, agentId: record.agentId, fingerprint: "channel" },
-      });
-      if (!created.ok && created.error.code === "CONFLICT") {
-        await this.#nextGeneration(record);
-        continue;
-      }
-      unwrap(created);
-      unwrap(await conversation.subscribeActor(principal, { to: this.ports.self(), types: [...TYPES] }));
-      await this.#commit(() => this.store.put({ ...record, owner: subject }));
-    }
-  }
-
-  async #nextGeneration(record: ChannelRecord): Promise<void> {
-    await this.#commit(() => this.store.forget(record));
-  }
-
-  async #conversation(record: ChannelRecord): Promise<ConversationActor> {
-    return this.ports.conversation(record.tenant, await this.ports.conversationIdOf(record));
   }
 
   /** Returns the preview of a turn; `null` if the channel sends only complete texts. */
@@ -292,24 +231,28 @@ export class ChannelRuntime {
     }
   }
 
-  /** Sends the oldest post, if it is due. Returns `false` if there is none. */
+  /** Attempts the oldest post, if it is due. Returns `false` if there is none. */
   async #postNext(): Promise<boolean> {
     const { clock } = this.ports;
     const waiting = this.store.nextPost();
     if (waiting === undefined || (waiting.due > clock.now() && !waiting.isSending)) return false;
     const { turnId = "", messageId = "" } = waiting;
     await this.#previews.get(turnId)?.end(messageId);
-    // The preview has stored its reference.
-    const post = this.store.nextPost() ?? waiting;
+    // The preview has stored its reference. The conversation may be deleted meanwhile.
+    const post = this.store.nextPost();
+    if (post?.seq !== waiting.seq) return true;
+    const adapter = this.#adapter();
+    const isRepeatable = adapter?.edit !== undefined;
     const attempts = post.attempts + 1;
-    const isLost = post.isSending && post.replaces === undefined;
+    const isLost = post.isSending && !isRepeatable;
     if (!isLost)
       await this.#commit(() => this.store.markPost(post.seq, true, attempts, clock.now() + ATTEMPT_MS));
-    const result = isLost ? LOST : await this.#send(post);
-    const next = afterAttempt({ attempts, ...defined({ replaces: post.replaces }) }, result);
+    const result = adapter === null ? ABSENT : isLost ? LOST : await this.#send(adapter, post);
+    const next = afterAttempt({ attempts, isRepeatable }, result);
     if (next.type === "given up") {
       const what = next.isSent === null ? "may have been lost" : "was not sent";
-      console.error(`A post of the channel "${this.#record().channel}" ${what}. ${next.reason}`);
+      const where = turnId === "" ? "" : ` of the turn ${turnId}`;
+      console.error(`A post${where} in the channel "${this.#record().channel}" ${what}. ${next.reason}`);
     }
     await this.#commit(() => {
       if (next.type === "again") this.store.markPost(post.seq, false, attempts, clock.now() + next.pauseMs);
@@ -318,20 +261,31 @@ export class ChannelRuntime {
     return true;
   }
 
-  async #send({
-    surface,
-    body,
-    replaces,
-  }: ReturnType<ChannelStore["nextPost"]> & object): Promise<ChannelDelivery> {
+  /** Sends a text, or replaces the placeholder by it (CHANNEL-5). */
+  async #send(adapter: ChannelAdapter, { seq, surface, body, replaces }: Post): Promise<ChannelDelivery> {
     try {
-      const adapter = this.ports.adapter(this.#record().channel);
-      return await this.#inTime(async () =>
-        replaces === undefined || adapter.edit === undefined
-          ? adapter.deliver(surface, body)
-          : adapter.edit(surface, replaces, body),
-      );
+      if (adapter.edit === undefined) return await this.#inTime(() => adapter.deliver(surface, body));
+      let reference = replaces;
+      if (reference === undefined) {
+        const result = await this.#inTime(() => adapter.deliver(surface, { text: PLACEHOLDER }));
+        if (result.status !== "delivered" || result.reference === undefined) return result;
+        reference = result.reference;
+        const sent = reference;
+        await this.#commit(() => this.store.putPlaceholder(seq, sent));
+      }
+      const place = reference;
+      return await this.#inTime(async () => adapter.edit?.(surface, place, body) ?? ABSENT);
     } catch (error) {
       return { status: "uncertain", error: { code: "UNKNOWN", message: errorText(error) } };
+    }
+  }
+
+  /** Returns the adapter; `null` while the application lacks the channel, such as after a rollback. */
+  #adapter(): ChannelAdapter | null {
+    try {
+      return this.ports.adapter(this.#record().channel);
+    } catch {
+      return null;
     }
   }
 
@@ -360,12 +314,14 @@ export class ChannelRuntime {
   }
 }
 
+/** The text of a message before its text is known to be sent once. */
+const PLACEHOLDER = "…";
+const ABSENT: ChannelDelivery = {
+  status: "failed",
+  retryable: true,
+  error: { code: "UNAVAILABLE", message: "The application has no such channel now." },
+};
 const LOST: ChannelDelivery = {
   status: "uncertain",
   error: { code: "UNKNOWN", message: "The actor stopped during the attempt." },
 };
-
-/** A user of a channel has no roles (FIRE-7). */
-function principalOf(tenant: string, subject: string): Principal {
-  return { tenant, subject, roles: [] };
-}

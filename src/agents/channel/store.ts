@@ -11,11 +11,11 @@ const KEPT_MS = 14 * 86_400_000;
 
 const TABLES = [
   `CREATE TABLE IF NOT EXISTS channel_inputs (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL,
-    subject TEXT NOT NULL, surface TEXT NOT NULL, body TEXT, turn_id TEXT, preview TEXT, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
+    subject TEXT NOT NULL, surface TEXT NOT NULL, is_answer INTEGER NOT NULL, body TEXT, turn_id TEXT, previews TEXT, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
   "CREATE INDEX IF NOT EXISTS channel_inputs_by_turn ON channel_inputs (turn_id) WHERE turn_id IS NOT NULL",
-  "CREATE INDEX IF NOT EXISTS channel_inputs_open ON channel_inputs (seq) WHERE body IS NOT NULL",
+  "CREATE INDEX IF NOT EXISTS channel_inputs_open ON channel_inputs (is_answer DESC, seq) WHERE body IS NOT NULL",
   `CREATE TABLE IF NOT EXISTS channel_posts (seq INTEGER PRIMARY KEY AUTOINCREMENT, surface TEXT NOT NULL, body TEXT NOT NULL,
-    turn_id TEXT, message_id TEXT, is_sending INTEGER NOT NULL, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
+    turn_id TEXT, message_id TEXT, reference TEXT, is_sending INTEGER NOT NULL, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
 ];
 
 /** A thread of a channel, and its conversation. */
@@ -53,6 +53,7 @@ type PostRow = {
   body: string;
   turn_id: string | null;
   message_id: string | null;
+  reference: string | null;
   is_sending: number;
   attempts: number;
   due: number;
@@ -75,22 +76,29 @@ export class ChannelStore {
     this.#record.put(record);
   }
 
-  /** Forgets the conversation of the thread, and its events. The next event begins another conversation. */
-  forget({ owner: _, ...record }: ChannelRecord): void {
-    this.#run("DELETE FROM channel_inputs WHERE body IS NULL");
+  /** Begins another conversation with the next event. */
+  renew({ owner: _, ...record }: ChannelRecord): void {
     this.put({ ...record, generation: record.generation + 1 });
+  }
+
+  /** Deletes what the thread knows of a deleted conversation, except the ids of its events. */
+  forget(): void {
+    this.#run(
+      "UPDATE channel_inputs SET subject = '', surface = 'null', turn_id = NULL, previews = NULL WHERE body IS NULL",
+    );
+    this.#run("DELETE FROM channel_posts WHERE turn_id IS NOT NULL");
   }
 
   /** Adds an event. Returns `false` if it is known. Deletes some old events. */
   addInput({ id, subject, surface, text, answer, untrusted }: ChannelInput, now: number): boolean {
     const body = JSON.stringify({ text, answer, untrusted });
     const [row] = this.stores.database.all<{ seq: number }>(
-      `INSERT INTO channel_inputs (id, at, subject, surface, body, attempts, due) VALUES (?, ?, ?, ?, ?, 0, ?)
+      `INSERT INTO channel_inputs (id, at, subject, surface, is_answer, body, attempts, due) VALUES (?, ?, ?, ?, ?, ?, 0, ?)
         ON CONFLICT (id) DO NOTHING RETURNING seq`,
-      ...[id, now, subject, JSON.stringify(surface), body, now],
+      ...[id, now, subject, JSON.stringify(surface), answer === undefined ? 0 : 1, body, now],
     );
     this.#run(
-      "DELETE FROM channel_inputs WHERE seq IN (SELECT seq FROM channel_inputs WHERE body IS NULL AND at < ? ORDER BY seq LIMIT 20)",
+      "DELETE FROM channel_inputs WHERE seq IN (SELECT seq FROM channel_inputs ORDER BY seq LIMIT 20) AND body IS NULL AND at < ?",
       now - KEPT_MS,
     );
     return row !== undefined;
@@ -103,12 +111,12 @@ export class ChannelStore {
     return row?.n ?? 0;
   }
 
-  /** Returns the oldest event that waits. */
+  /** Returns the next event: an answer, which passes the messages, or the oldest message. */
   nextInput(): WaitingInput | undefined {
     const [row] = this.stores.database.all<
       Omit<WaitingInput, "surface" | "body"> & { surface: string; body: string }
     >(
-      "SELECT seq, id, subject, surface, body, attempts, due FROM channel_inputs WHERE body IS NOT NULL ORDER BY seq LIMIT 1",
+      "SELECT seq, id, subject, surface, body, attempts, due FROM channel_inputs WHERE body IS NOT NULL ORDER BY is_answer DESC, seq LIMIT 1",
     );
     return row && { ...row, surface: JSON.parse(row.surface), body: JSON.parse(row.body) };
   }
@@ -122,21 +130,18 @@ export class ChannelStore {
     this.#run("UPDATE channel_inputs SET body = NULL, turn_id = ? WHERE seq = ?", turnId, seq);
   }
 
-  /** Returns where the answers of a turn go; `undefined` if no event of this thread started it. */
-  placeOf(turnId: string): { surface: Json; preview?: Preview } | undefined {
-    const [row] = this.stores.database.all<{ surface: string; preview: string | null }>(
-      "SELECT surface, preview FROM channel_inputs WHERE turn_id = ? ORDER BY seq DESC LIMIT 1",
+  /** Returns where the answers of a turn go, and the references of its previews by message; `undefined` if no event of this thread started it. */
+  placeOf(turnId: string): { surface: Json; previews: Record<string, string> } | undefined {
+    const [row] = this.stores.database.all<{ surface: string; previews: string | null }>(
+      "SELECT surface, previews FROM channel_inputs WHERE turn_id = ? ORDER BY seq DESC LIMIT 1",
       turnId,
     );
-    if (row === undefined) return undefined;
-    return {
-      surface: JSON.parse(row.surface),
-      ...(row.preview !== null && { preview: JSON.parse(row.preview) }),
-    };
+    return row && { surface: JSON.parse(row.surface), previews: JSON.parse(row.previews ?? "{}") };
   }
 
-  putPreview(turnId: string, preview: Preview): void {
-    this.#run("UPDATE channel_inputs SET preview = ? WHERE turn_id = ?", JSON.stringify(preview), turnId);
+  putPreview(turnId: string, { messageId, reference }: Preview): void {
+    const previews = { ...this.placeOf(turnId)?.previews, [messageId]: reference };
+    this.#run("UPDATE channel_inputs SET previews = ? WHERE turn_id = ?", JSON.stringify(previews), turnId);
   }
 
   addPost(
@@ -156,8 +161,8 @@ export class ChannelStore {
     const [row] = this.stores.database.all<PostRow>("SELECT * FROM channel_posts ORDER BY seq LIMIT 1");
     if (row === undefined) return undefined;
     const { seq, attempts, due, turn_id: turnId, message_id: messageId } = row;
-    const preview = turnId === null ? undefined : this.placeOf(turnId)?.preview;
-    const replaces = preview !== undefined && preview.messageId === messageId ? preview.reference : undefined;
+    const previews = turnId === null ? {} : (this.placeOf(turnId)?.previews ?? {});
+    const replaces = row.reference ?? previews[messageId ?? ""];
     return {
       ...{ seq, attempts, due, isSending: row.is_sending === 1 },
       ...{ surface: JSON.parse(row.surface), body: JSON.parse(row.body) },
@@ -173,6 +178,11 @@ export class ChannelStore {
       "UPDATE channel_posts SET is_sending = ?, attempts = ?, due = ? WHERE seq = ?",
       ...[isSending ? 1 : 0, attempts, due, seq],
     );
+  }
+
+  /** Stores the reference of the placeholder of a post. */
+  putPlaceholder(seq: number, reference: string): void {
+    this.#run("UPDATE channel_posts SET reference = ? WHERE seq = ?", reference, seq);
   }
 
   removePost(seq: number): void {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { CHANNEL_NAME, channelOf } from "../../protocol/channels.ts";
 import { conflict } from "../../shared/errors.ts";
+import type { Principal } from "../../shared/principal.ts";
 import { readBytes } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { takeEvents } from "../channels.ts";
@@ -36,10 +37,11 @@ export const channelOperations: readonly ApiOperation[] = [
   },
 ];
 
-/** `count` counts a refused request of an address, and throws `RATE_LIMITED`. */
+/** `count` counts a refused request of an address, and `countUser` an event of a user. Both throw `RATE_LIMITED`. */
 export function channelRoutes(
   app: HttpRoutes,
   count: (request: Request, env: unknown) => Promise<void>,
+  countUser: (principal: Principal, env: unknown) => Promise<void>,
 ): void {
   app.post(PATH, async ({ req, env, var: ports }) => {
     const name = req.param("channel");
@@ -52,7 +54,7 @@ export function channelRoutes(
     // A platform sends the events of all people from few addresses, so only refused requests count.
     if (!response.ok) await count(req.raw, env);
     await ports.seed();
-    await takeEvents(ports, name, channel, events);
+    await takeEvents({ actors: ports.actors, count: (user) => countUser(user, env) }, name, channel, events);
     return response;
   });
 }

@@ -10,7 +10,9 @@ export interface WorkerClasses {
 
 /** Explains a class that the Worker does not export. */
 export function notExported(name: string): string {
-  return `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;\`.`;
+  const migration =
+    name === "Executor" ? "" : " Name it in `new_sqlite_classes` of a migration with a new tag.";
+  return `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { ${name} } = app;\`.${migration}`;
 }
 
 /** Explains an exported class that the configuration does not declare. */

@@ -3,12 +3,13 @@
  *
  * SLACK-1  A request without a valid signature of the last five minutes has no effect.
  * SLACK-2  An answer of Slack is `failed`, and repeated after a rate limit or a fault of Slack. A lost answer is `uncertain`.
+ * SLACK-4  The sender is the person in the person's own workspace. A guest of a shared channel is no person of the workspace with the app.
  * SLACK-3  A request for approval has two buttons. The button names the call, and the person who presses it answers.
  */
-import { slackWebhook } from "agents/experimental/channels/slack";
+import { type SlackIngressPayload, slackWebhook } from "agents/experimental/channels/slack";
 import { z } from "zod";
 import type { ChannelAdapter, ChannelDelivery, ChannelText } from "../../../protocol/channels.ts";
-import { errorText, unavailable } from "../../../shared/errors.ts";
+import { type DramatisError, errorText, unavailable } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { eventOf } from "./events.ts";
 
@@ -45,7 +46,7 @@ const answerSchema = z.looseObject({
 });
 
 /**
- * Connects a Slack app. Throws `UNAVAILABLE` without a token or a secret.
+ * Connects a Slack app. Without a token or a secret, its requests and texts fail with `UNAVAILABLE`.
  *
  * @example
  * adapter: (env) => slack({ botToken: env.SLACK_BOT_TOKEN, signingSecret: env.SLACK_SIGNING_SECRET })
@@ -55,11 +56,8 @@ export function slack({
   signingSecret,
   apiUrl = "https://slack.com/api",
 }: SlackOptions): ChannelAdapter {
-  if (!botToken || !signingSecret)
-    throw unavailable(
-      "Slack needs the token of the bot and the signing secret of the app. Set both secrets of the Worker.",
-    );
   const call = async (method: string, body: object): Promise<ChannelDelivery> => {
+    if (!botToken) throw unset("botToken");
     let response: Response;
     try {
       response = await fetch(`${apiUrl}/${method}`, {
@@ -76,12 +74,19 @@ export function slack({
   return {
     maxLength: MAX_LENGTH,
     async receive(request) {
+      if (!signingSecret) throw unset("signingSecret");
       const webhook = slackWebhook({ signingSecret, path: new URL(request.url).pathname });
       const received = await webhook.receive(request);
       if (received === null) return { events: [], response: new Response(null, { status: 404 }) };
-      const events = received.events.map(({ event }) =>
-        eventOf(event, event.type === "message" ? withoutMention(event.message.text) : ""),
-      );
+      const events = received.events.map(({ event, raw }) => {
+        const isMessage = event.type === "message";
+        const read = eventOf(
+          event,
+          isMessage ? textOf(event.message.text, event.message.isMention === true) : "",
+        );
+        // Slack reports a mention as two events, if the app subscribes to both.
+        return { ...read, id: isMessage ? event.message.id : read.id, sender: senderOf(raw) };
+      });
       return { events, response: received.response };
     },
     deliver(surface, text) {
@@ -105,7 +110,10 @@ function contentOf({ text, approval }: ChannelText): object {
       value: JSON.stringify({ v: 1, approvalId: approval.operationId, decision }),
     })),
   };
-  return { text, blocks: [{ type: "markdown", text }, ...(buttons === undefined ? [] : [buttons])] };
+  // A model must not notify a whole channel, and Slack must not open addresses that a model writes.
+  const shown = text.replaceAll(/<(?=[!@#])/g, "&lt;");
+  const blocks = [{ type: "markdown", text: shown }, ...(buttons === undefined ? [] : [buttons])];
+  return { text: shown, blocks, unfurl_links: false, unfurl_media: false };
 }
 
 /** Reads an answer of Slack's API (SLACK-2). */
@@ -122,7 +130,23 @@ async function resultOf(response: Response): Promise<ChannelDelivery> {
   return { status: "failed", retryable: response.status === 429 || PASSING.has(code), ...wait, error };
 }
 
-/** Removes the name of the bot from the beginning of a message. */
-function withoutMention(text: string): string {
-  return text.replace(/^\s*<@[A-Z0-9]+>[\s:,]*/, "");
+function unset(option: keyof SlackOptions): DramatisError {
+  return unavailable(
+    `The Slack channel has no \`${option}\`. Set the secret of the Worker that it comes from.`,
+  );
+}
+
+/** Returns the person of an event in the person's own workspace (SLACK-4). */
+function senderOf(raw: SlackIngressPayload): string {
+  const { team, user } =
+    raw.type === "event_callback"
+      ? { team: raw.event.user_team ?? raw.event.team ?? raw.team_id, user: raw.event.user }
+      : { team: raw.user?.team_id ?? raw.team?.id, user: raw.user?.id };
+  return `slack:${String(team)}:user:${String(user)}`;
+}
+
+/** Returns the text of a message without the mention of the bot at its beginning. Slack writes `<` as `&lt;`. */
+function textOf(text: string, isMention: boolean): string {
+  const rest = isMention ? text.replace(/^\s*<@[A-Z0-9]+>[\s:,]*/, "") : text;
+  return rest.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }

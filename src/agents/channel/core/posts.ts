@@ -1,8 +1,9 @@
 /**
  * What a thread posts. Pure.
  *
- * CHANNEL-5  A post is sent at most once, except a post whose attempt surely failed. After a crash during an attempt nobody knows whether it was
- *            sent, so it is not sent again. An edit of a sent text is repeated, because its repetition changes nothing.
+ * CHANNEL-5  A text is shown at most once. In a channel that edits, a post first sends a placeholder, and then replaces it by the text. Both
+ *            are repeated until they succeed: a second placeholder shows no text, and a repeated replacement changes nothing. In other
+ *            channels a post is repeated only if it surely failed. After a crash nobody knows, so the post is not sent again.
  */
 import type { ChannelDelivery, ChannelText } from "../../../protocol/channels.ts";
 import type { SubscribedFrame } from "../../../protocol/subscribers.ts";
@@ -14,8 +15,10 @@ import { shorten, wholeLength } from "../../../shared/text.ts";
 export const MAX_ATTEMPTS = 12;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 600_000;
-/** Length of an input of a tool in a request for approval. */
-const MAX_INPUT_LENGTH = 1_500;
+/** A platform may ask for at most this pause. */
+const MAX_ASKED_MS = 3_600_000;
+/** A request for approval with a longer input has no buttons. In UTF-16 units. */
+const MAX_INPUT_LENGTH = 8_000;
 
 /** The state of a post that waits. */
 export interface Post {
@@ -23,7 +26,7 @@ export interface Post {
   surface: Json;
   body: ChannelText;
   attempts: number;
-  /** The reference of the sent text that the post replaces. */
+  /** The reference of the placeholder or the preview that the post replaces. */
   replaces?: string;
 }
 
@@ -33,18 +36,18 @@ export type AfterAttempt =
   /** `isSent` is `null` if nobody knows. */
   | { type: "given up"; isSent: false | null; reason: string };
 
-/** Returns what follows an attempt of a post (CHANNEL-5). */
+/** Returns what follows a number of attempts. `isRepeatable`: a repetition shows no text twice (CHANNEL-5). */
 export function afterAttempt(
-  { attempts, replaces }: Pick<Post, "attempts" | "replaces">,
+  { attempts, isRepeatable }: { attempts: number; isRepeatable: boolean },
   result: ChannelDelivery,
 ): AfterAttempt {
   if (result.status === "delivered") return { type: "done" };
   const { code, message } = result.error;
   const reason = `${code}: ${message}`;
-  const mayRepeat = result.status === "failed" ? result.retryable : replaces !== undefined;
+  const mayRepeat = result.status === "failed" ? result.retryable : isRepeatable;
   if (mayRepeat && attempts < MAX_ATTEMPTS) {
     const asked = result.status === "failed" ? (result.retryAfterMs ?? 0) : 0;
-    return { type: "again", pauseMs: Math.max(asked, pauseMs(attempts)) };
+    return { type: "again", pauseMs: Math.max(Math.min(asked, MAX_ASKED_MS), pauseMs(attempts)) };
   }
   return { type: "given up", isSent: result.status === "failed" ? false : null, reason };
 }
@@ -66,12 +69,16 @@ export function textOf(frame: SubscribedFrame, withInterim: boolean): ChannelTex
       return content.trim() === "" || (interim && !withInterim) ? null : { text: content };
     }
     case "turn.failed":
-      return { text: `I could not answer: ${frame.data.error.message}` };
+      // The message of the error may name servers.
+      return { text: `I could not answer (${frame.data.error.code}).` };
     case "approval.requested": {
       const { name, input, of } = frame.data;
       const asked = of ?? { name, input };
-      const shown = shorten(JSON.stringify(asked.input, null, 2), MAX_INPUT_LENGTH);
-      const text = `\`${asked.name}\` needs an approval:\n\n\`\`\`json\n${shown}\n\`\`\``;
+      const shown = JSON.stringify(asked.input, null, 2);
+      const text = `\`${asked.name}\` needs an approval:\n\n\`\`\`json\n${shorten(shown, MAX_INPUT_LENGTH)}\n\`\`\``;
+      // Nobody approves what is not shown.
+      if (shown.length > MAX_INPUT_LENGTH)
+        return { text: `${text}\n\nThe input is longer. Answer in the console.` };
       return { text, approval: { operationId: of?.operationId ?? frame.operationId ?? "" } };
     }
     default:
