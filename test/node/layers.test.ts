@@ -95,6 +95,8 @@ const BROKEN: readonly Break[] = [
   ["coordinator-store", "agents/coordinator/store/run-journal.ts", "agents/coordinator/reads/run-views.ts"],
   ["coordinator-reads", "agents/coordinator/reads/run-views.ts", "agents/coordinator/inbound/start-run.ts"],
   ["coordinator-inbound", "agents/coordinator/inbound/start-run.ts", "agents/coordinator/effects/run.ts"],
+  ["channel-core", "agents/channel/core/posts.ts", "agents/channel/store.ts"],
+  ["channel-adapters", "agents/channel/adapters/slack.ts", "agents/channel/store.ts"],
   ["trigger-core", "agents/trigger/core/firing.ts", "agents/trigger/runtime.ts"],
   ["workspace-core", "agents/workspace/core/diff.ts", "agents/workspace/workspace.ts"],
   ["workspace-shell", "agents/workspace/shell/shell.ts", "agents/workspace/workspace.ts"],
