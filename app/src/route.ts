@@ -135,6 +135,7 @@ export function routeOf(address: string): Route {
       return { page: "triggers" };
     case "inbox/0":
       return { page: "inbox" };
+    case "agents/0":
     case "a/0":
       return { page: "agents" };
     case "memories/0":

@@ -20,6 +20,8 @@ const CANCELLED = -32800;
 export function editorApp(cli: Services, agentId: string): AgentApp {
   const { client, url, note } = cli;
   const sessions = new Map<string, AcpSession>();
+  /** Sessions that are being loaded. */
+  const loading = new Set<string>();
 
   /** Runs a method, and converts its errors (ACP-8). */
   const answer = async <Value>(method: () => Promise<Value>): Promise<Value> => {
@@ -53,16 +55,26 @@ export function editorApp(cli: Services, agentId: string): AgentApp {
   /** Opens a session of an earlier conversation. */
   const reopen = (editor: Editor, id: string, replays: boolean) =>
     answer(async () => {
-      const view = await client.conversations.get(id);
-      if (!view.participants.some(({ type, id }) => type === "agent" && id === agentId))
-        throw rpcError(
-          "INVALID_INPUT",
-          `${id} is a conversation with ${view.agentId}: set --agent ${view.agentId}.`,
-        );
-      const session = await open(editor, view);
-      await session.load(replays);
-      sessions.set(id, session);
+      if (loading.has(id)) throw rpcError("CONFLICT", `${id} is being loaded. Wait for the answer.`);
+      loading.add(id);
+      try {
+        await load(editor, id, replays);
+      } finally {
+        loading.delete(id);
+      }
     });
+
+  const load = async (editor: Editor, id: string, replays: boolean) => {
+    const view = await client.conversations.get(id);
+    if (!view.participants.some(({ type, id }) => type === "agent" && id === agentId))
+      throw rpcError(
+        "INVALID_INPUT",
+        `${id} is a conversation with ${view.agentId}: set --agent ${view.agentId}.`,
+      );
+    const session = await open(editor, view);
+    await session.load(replays);
+    sessions.set(id, session);
+  };
 
   const find = (id: string): AcpSession => {
     const session = sessions.get(id);

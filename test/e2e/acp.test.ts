@@ -394,6 +394,8 @@ describe("I12 ACP: an editor", () => {
     await expect(editor.load(other)).rejects.toMatchObject({
       message: expect.stringContaining("--agent porter"),
     });
+    const loads = await Promise.allSettled([editor.load(sessionId), editor.load(sessionId)]);
+    expect(loads.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
     expect(await editor.prompt(sessionId, "!say Still here.")).toEqual({ stopReason: "end_turn" });
 
     const unknown = edit({ agent: "ghost" });

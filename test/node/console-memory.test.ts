@@ -102,6 +102,7 @@ describe("addresses of memory", () => {
 
   it.each([
     ["/a", { page: "agents" }],
+    ["/agents", { page: "agents" }],
     ["/a/", { page: "agents" }],
     ["/memories", { page: "memories" }],
     ["/a/guide/memory/", { page: "memory", agentId: "guide" }],

@@ -181,17 +181,12 @@ export class ChannelRuntime {
       if (started !== null) this.#follow(started, preview);
     } catch (error) {
       const mayPass = !(error instanceof DramatisError) || error.retriable;
-      if (mayPass) console.warn("A message of a channel could not begin its turn.", error);
+      console.warn("A message of a channel could not begin its turn.", error);
       await this.#commit(() => {
         if (mayPass && attempts < MAX_ATTEMPTS)
           return this.store.delayInput(seq, attempts, clock.now() + pauseMs(attempts));
         this.store.endInput(seq, null);
-        this.store.addPost(
-          surface,
-          { text: `I cannot take this message: ${errorText(error)}` },
-          {},
-          clock.now(),
-        );
+        this.store.addPost(surface, { text: refusalOf(error) }, {}, clock.now());
       });
       this.#post().catch((cause: unknown) => console.error(cause));
     }
@@ -325,3 +320,10 @@ const LOST: ChannelDelivery = {
   status: "uncertain",
   error: { code: "UNKNOWN", message: "The actor stopped during the attempt." },
 };
+
+/** Returns what the sender of a refused message reads. Names of agents and users stay inside. */
+function refusalOf(error: unknown): string {
+  const isHidden =
+    !(error instanceof DramatisError) || ["NOT_FOUND", "FORBIDDEN", "UNAVAILABLE"].includes(error.code);
+  return isHidden ? "I cannot take this message now." : `I cannot take this message: ${error.message}`;
+}

@@ -46,7 +46,10 @@ export async function withRemote<Value>(
 
 function remoteAt(address: string, ports: RemotePorts, secrets: string[]): Remote {
   const root = URL.parse(address.replace(/\/+$/, ""));
-  const problem = root === null ? "Must be an address." : addressProblem(root, [root.host, root.hostname]);
+  const problem =
+    root === null
+      ? "Must be an address of HTTP, such as https://github.com/acme/web.git."
+      : addressProblem(root, [root.host, root.hostname]);
   if (root === null || problem !== null) throw invalidAt("/url", problem ?? "");
   if (/[?#]/.test(address)) throw invalidAt("/url", "Must be an address without ? and #.");
   if (!ports.mayReach(root.host))
