@@ -24,6 +24,7 @@ export type {
 export { VectorizeVectorIndex } from "./ports/workers/vectorize-index.ts";
 export type { AgentApi, AgentIdentity, AgentView, CreateAgent } from "./protocol/agent-api.ts";
 export type { AgentResultApi } from "./protocol/agent-call.ts";
+export type { ChannelApi, ChannelInput, ChannelMail } from "./protocol/channels.ts";
 export type { ConversationApi } from "./protocol/conversation-api.ts";
 export type { CreateConversation, SubscribeOptions } from "./protocol/conversation-requests.ts";
 export type { CompletedOperation, TurnView } from "./protocol/conversation-schemas.ts";

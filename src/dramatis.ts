@@ -356,7 +356,7 @@ export function dramatis(options: DramatisOptions) {
       branchPrefix: options.workspaces?.branchPrefix ?? "dramatis",
       isSensitive,
     })),
-    handler: http satisfies HttpApp<DramatisEnv>,
+    handler: { fetch: http.fetch, email: http.email } satisfies HttpApp<DramatisEnv>,
   };
 }
 
