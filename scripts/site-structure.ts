@@ -48,6 +48,7 @@ export const SECTIONS: readonly Section[] = [
       doc("agui", "AG-UI clients"),
       doc("a2a", "A2A clients"),
       doc("acp", "Editors"),
+      doc("channels", "Slack, mail and others"),
       doc("providers", "Choose a model"),
       doc("libraries", "Libraries and versions"),
       doc("projects", "Projects and repositories"),

@@ -42,6 +42,8 @@ const LIST_MS = 300_000;
 const LISTING_MS = 10_000;
 /** A server that did not answer is not asked for its list in this time, in milliseconds. */
 const PAUSE_MS = 30_000;
+/** Time for the mark of a changed list, in milliseconds. */
+const MARK_MS = 1_000;
 const MAX_PAGES = 32;
 /** Bytes of the responses that give a list, and a result. A larger result would not be stored. */
 const MAX_LISTING_BYTES = 4 * 1024 * 1024;
@@ -179,9 +181,11 @@ export class McpTools {
         },
       },
     );
-    // The effect has happened, so the answer does not wait for the mark. Without it, the list is read again at its usual time.
-    if (isStale)
-      this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 }).catch(() => undefined);
+    // The effect has happened, so the answer waits a second at most. Without the mark, the list is read again at its usual time.
+    if (isStale) {
+      const mark = () => this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 });
+      await withDeadline(this.ports.clock, MARK_MS, mark).catch(() => undefined);
+    }
     return resultOf(answer, credentials.secrets);
   }
 

