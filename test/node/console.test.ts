@@ -98,7 +98,6 @@ describe("addresses", () => {
     "/c/",
     "/c/a/b",
     "/runs/a/b",
-    "/agents",
     "/x/y",
     "/c/%E0%A4%A",
     "/c/a/turns",

@@ -129,3 +129,23 @@ test.each([100, 300])(
     );
   },
 );
+
+test("MEMVECTORS-4 a request of an actor that stopped takes effect after the next request, and the newest vector is in the store", async () => {
+  for (const lateMs of [SECOND, 29 * SECOND, 55 * SECOND, 85 * SECOND]) {
+    const world = new World(100);
+    const steps: Step[] = [
+      { do: "mood", mood: "late", lateMs },
+      { do: "put", n: 1, text: "summer harbour" },
+      { do: "pump" },
+      { do: "mood", mood: "well", lateMs },
+      { do: "restart" },
+      { do: "put", n: 1, text: "winter letter" },
+      { do: "pump" },
+    ];
+    for (const one of steps) await world.take(one);
+    await world.settle();
+    await world.memories.clock.advance(2 * MINUTE);
+    await world.settle();
+    expect(await world.compared()).toEqual([["1.1 winter letter"], ["1.1 winter letter"]]);
+  }
+});

@@ -7,8 +7,8 @@
  *               request took effect later. Until then, the memory's vector is not sent again.
  * MEMVECTORS-3  A failing store delays the copy, and the status reports it. Until the store answers, searches compare all vectors. The next
  *               attempt follows a pause, which grows with consecutive failures.
- * MEMVECTORS-4  If a request fails, vectors sent within the next minute are sent again, because an unanswered request may have taken effect
- *               later.
+ * MEMVECTORS-4  If a request fails, or the actor stops before its answer, vectors sent within the next minutes are sent again, because an
+ *               unanswered request may have taken effect later.
  */
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
@@ -78,6 +78,8 @@ export interface PublicationStatus {
 
 export class Publication {
   readonly #forgetting: Forgetting;
+  /** The end of the life before was checked. */
+  #isChecked = false;
 
   constructor(private readonly ports: PublishedIndex) {
     this.#forgetting = new Forgetting({
@@ -90,6 +92,7 @@ export class Publication {
   /** Notes the changes of a space, in their transaction. */
   note(space: Space, { put, deleted, rows }: SpaceEdit, { published }: SpacesState): void {
     if (space.number !== published) return;
+    this.#checkLife();
     const noted = this.#rows(space.number);
     const blocks = new Set([...put].map((n) => rows.vectorBlock(n)));
     for (const at of blocks) noted.put(UNSENT_BLOCKS, { at, sentAt: null });
@@ -190,6 +193,7 @@ export class Publication {
   async pump(): Promise<boolean> {
     if ((this.ports.store?.index() ?? null) === null || this.#isPaused) return false;
     try {
+      this.#checkLife();
       this.#begin();
       const isDone = (await this.#forgetting.pump()) || (await this.#send());
       this.#succeeded();
@@ -198,6 +202,27 @@ export class Publication {
       this.#failed(error);
       return false;
     }
+  }
+
+  /** Notes that the life before may have ended during a request (MEMVECTORS-4). Must come before the first change of a life. */
+  #checkLife(): void {
+    if (this.#isChecked) return;
+    this.#isChecked = true;
+    const { store, state, clock, keyValue } = this.ports;
+    const { published } = state();
+    if (published === undefined || (store?.index() ?? null) === null) return;
+    const left = this.#rows(published).list(UNSENT_BLOCKS, ROWS_AT_ONCE);
+    if (left.every(({ sentAt }) => sentAt !== null)) return;
+    const at = clock.now() + CHANGE_MS;
+    const over: Failure = {
+      at,
+      since: at,
+      times: 0,
+      retryAt: at,
+      message: "The actor stopped.",
+      isOver: true,
+    };
+    keyValue.put<Failure>(STATE_KEY, { ...(this.#failure ?? over), at });
   }
 
   /** Switches to the active space. */
@@ -275,6 +300,14 @@ export class Publication {
     });
   }
 
+  /** Reports whether a block waits that was sent too soon after a failure (MEMVECTORS-4). */
+  #hasDoubtful(failedAt: number): boolean {
+    const { published } = this.ports.state();
+    if (published === undefined) return false;
+    const rows = this.#rows(published).list(UNSENT_BLOCKS, ROWS_AT_ONCE);
+    return rows.some(({ sentAt }) => sentAt !== null && sentAt - failedAt < SETTLED_MS);
+  }
+
   #isDue({ sentAt }: PublicationRow): boolean {
     return sentAt === null || this.ports.clock.now() - sentAt >= SETTLED_MS;
   }
@@ -316,7 +349,8 @@ export class Publication {
   #succeeded(): void {
     const failure = this.#failure;
     if (failure === undefined) return;
-    if (this.ports.clock.now() - failure.at >= 2 * SETTLED_MS) this.ports.keyValue.delete(STATE_KEY);
+    const isLong = this.ports.clock.now() - failure.at >= 2 * SETTLED_MS;
+    if (isLong && !this.#hasDoubtful(failure.at)) this.ports.keyValue.delete(STATE_KEY);
     else if (failure.isOver !== true)
       this.ports.keyValue.put<Failure>(STATE_KEY, { ...failure, isOver: true });
   }
