@@ -229,6 +229,7 @@ export function dramatis(options: DramatisOptions) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       trusted(env);
       mayReach(env);
+      allowedHosts(noticeHosts(env));
       exporter(env);
       checkExports(env);
       await checkExecutor(executorOf(env));

@@ -32,13 +32,15 @@ export function channelsOf<Env>(options: Readonly<Record<string, ChannelOptions<
       throw invalid(
         `The channel ${JSON.stringify(name)} needs a name of 1 to 40 lower-case letters, digits and hyphens that begins with a letter.`,
       );
+  const at = (env: Env, { adapter, ...rest }: ChannelOptions<Env>): Channel => ({
+    ...rest,
+    // A factory that throws stops only its own channel.
+    get adapter() {
+      return adapter(env);
+    },
+  });
   return (env: Env): ReadonlyMap<string, Channel> =>
-    new Map(
-      Object.entries(options).map(([name, { adapter, ...rest }]) => [
-        name,
-        { ...rest, adapter: adapter(env) },
-      ]),
-    );
+    new Map(Object.entries(options).map(([name, channel]) => [name, at(env, channel)]));
 }
 
 /** Passes the events of a verified request to the actors of their threads. Resolves when they are stored. */

@@ -285,6 +285,11 @@ describe("I12 push notifications", () => {
       await expect(method(call, {})).rejects.toMatchObject({ reason: "PUSH_NOTIFICATION_NOT_SUPPORTED" });
   });
 
+  test("I12 A2A-14 an invalid list breaks only the requests that use it", () => {
+    const problem = webhookProblems(["https://example.com/"]);
+    expect(() => problem?.(new URL("https://example.com"))).toThrow("https://example.com/");
+  });
+
   test("I12 A2A-14 a list with a star has all public hosts by https at their usual port, and no private host", () => {
     const problem = webhookProblems(["*"]);
     const hosts = fc.constantFrom("example.com", "8.8.8.8", "sub.example.org");

@@ -1,8 +1,11 @@
 /** Channels on the real Worker: Slack's signed events and a server with Slack's API, and mails. */
 
-import { abortAllDurableObjects } from "cloudflare:test";
+import { abortAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
+import { getAgentByName } from "agents";
 import { beforeAll, describe, expect, test } from "vitest";
+import { charactersOf } from "../../src/protocol/ids.ts";
+import { sha256Hex } from "../../src/shared/sha256.ts";
 import type { SentMail, SlackChannel, SlackMessage } from "../support/slack-server.ts";
 import { Play } from "./provider.ts";
 import { email } from "./worker.ts";
@@ -202,6 +205,28 @@ describe("I15 Slack", () => {
     await expect.poll(async () => (await place.seen()).calls).toBeGreaterThan(2);
     expect((await request(`/api/conversations/${id}`, { method: "DELETE" }, user)).status).toBe(204);
     expect((await slackSends(first)).status).toBe(200);
+    await place.say(new Play({ replies: [[{ text: "Anew." }]] }).content);
+    expect(await place.texts(2)).toEqual(["One.", "Anew."]);
+  });
+
+  test("CHANNEL-3 a conversation that is gone without a notice is replaced", async () => {
+    const place = new Place();
+    await place.say(new Play({ replies: [[{ text: "One." }]] }).content);
+    await place.texts(1);
+    const user = { subject: `slack:${TEAM}:user:${place.user}`, tenant: "test", roles: ["member"] };
+    const list = await request("/api/conversations?limit=1", {}, user);
+    const [{ id }] = ((await list.json()) as { conversations: [{ id: string }] }).conversations;
+    const key = charactersOf(
+      await sha256Hex(JSON.stringify(["slack", `slack:${TEAM}:channel:${place.channel}`])),
+    );
+    const actor = await getAgentByName(exports.Channel, `test:slack-${key}`);
+    const record = () => runInDurableObject(actor, (_, { storage }) => storage.kv.get<object>("channel"));
+    const before = await record();
+    expect(before).toMatchObject({ generation: 0, owner: user.subject });
+    expect((await request(`/api/conversations/${id}`, { method: "DELETE" }, user)).status).toBe(204);
+    await expect.poll(record).toMatchObject({ generation: 1 });
+    await runInDurableObject(actor, (_, { storage }) => storage.kv.put("channel", before));
+    await abortAllDurableObjects();
     await place.say(new Play({ replies: [[{ text: "Anew." }]] }).content);
     expect(await place.texts(2)).toEqual(["One.", "Anew."]);
   });

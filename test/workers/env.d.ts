@@ -30,6 +30,7 @@ declare namespace Cloudflare {
     durableNamespaces:
       | "Conversation"
       | "Agent"
+      | "Channel"
       | "LimitedConversation"
       | "VectorAgent"
       | "MeteredConversation"

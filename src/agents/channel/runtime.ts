@@ -27,6 +27,7 @@ const MAX_WAITING = 200;
 const ATTEMPT_MS = 30_000;
 /** While an attempt runs, the wake-up fires no sooner. In milliseconds. */
 const MIN_PAUSE_MS = 1_000;
+
 export interface ChannelPorts extends WakeupPorts, ThreadPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
@@ -56,12 +57,10 @@ export class ChannelRuntime {
   /** Milliseconds until the next call of `reconcile`, or `null`. */
   get dueIn(): number | null {
     if (this.store.find() === undefined) return null;
-    const times = [this.store.nextInput()?.due, this.store.nextPost()?.due].filter(
-      (time) => time !== undefined,
-    );
-    if (times.length === 0) return null;
+    const due = this.store.dueAt;
+    if (due === undefined) return null;
     const least = this.#isBeginning || this.#isPosting ? MIN_PAUSE_MS : 0;
-    return Math.max(least, Math.min(...times) - this.ports.clock.now());
+    return Math.max(least, due - this.ports.clock.now());
   }
 
   whenArmed(): Promise<void> {
@@ -121,7 +120,7 @@ export class ChannelRuntime {
       const text = textOf(frame, adapter.edit !== undefined);
       if (text === null || frame.turnId === undefined) continue;
       const place = this.store.placeOf(frame.turnId);
-      if (place === undefined && this.#mayHaveBegun)
+      if (place === undefined && this.store.mayHaveBegun)
         throw new NotNow("The turn of a message begins now.", 500);
       // Somebody else began the turn, such as a reader in the console.
       if (place === undefined) continue;
@@ -144,12 +143,6 @@ export class ChannelRuntime {
       this.reconcile();
       return armed;
     });
-  }
-
-  /** An event may have started a turn that is not stored yet. */
-  get #mayHaveBegun(): boolean {
-    const input = this.store.nextInput();
-    return input !== undefined && input.attempts > 0 && input.attempts <= 3;
   }
 
   async #begin(): Promise<void> {

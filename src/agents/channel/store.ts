@@ -18,6 +18,10 @@ const TABLES = [
     turn_id TEXT, message_id TEXT, reference TEXT, is_sending INTEGER NOT NULL, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
 ];
 
+const NEXT_DUE = `SELECT min(due) AS due FROM (
+  SELECT * FROM (SELECT due FROM channel_inputs WHERE body IS NOT NULL ORDER BY is_answer DESC, seq LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT due FROM channel_posts ORDER BY seq LIMIT 1))`;
+
 /** A thread of a channel, and its conversation. */
 export interface ChannelRecord {
   channel: string;
@@ -89,19 +93,30 @@ export class ChannelStore {
     this.#run("DELETE FROM channel_posts WHERE turn_id IS NOT NULL");
   }
 
-  /** Adds an event. Returns `false` if it is known. Deletes some old events. */
-  addInput({ id, subject, surface, text, answer, untrusted }: ChannelInput, now: number): boolean {
+  /** Adds an event, unless it is known. Deletes some old events. */
+  addInput({ id, subject, surface, text, answer, untrusted }: ChannelInput, now: number): void {
     const body = JSON.stringify({ text, answer, untrusted });
-    const [row] = this.stores.database.all<{ seq: number }>(
+    this.#run(
       `INSERT INTO channel_inputs (id, at, subject, surface, is_answer, body, attempts, due) VALUES (?, ?, ?, ?, ?, ?, 0, ?)
-        ON CONFLICT (id) DO NOTHING RETURNING seq`,
+        ON CONFLICT (id) DO NOTHING`,
       ...[id, now, subject, JSON.stringify(surface), answer === undefined ? 0 : 1, body, now],
     );
     this.#run(
       "DELETE FROM channel_inputs WHERE seq IN (SELECT seq FROM channel_inputs ORDER BY seq LIMIT 20) AND body IS NULL AND at < ?",
       now - KEPT_MS,
     );
-    return row !== undefined;
+  }
+
+  /** Returns the time of the next attempt, in milliseconds since the epoch. */
+  get dueAt(): number | undefined {
+    const [row] = this.stores.database.all<{ due: number | null }>(NEXT_DUE);
+    return row?.due ?? undefined;
+  }
+
+  /** An event may have started a turn that is not stored yet. */
+  get mayHaveBegun(): boolean {
+    const sql = "SELECT 1 AS one FROM channel_inputs WHERE body IS NOT NULL AND attempts > 0 LIMIT 1";
+    return this.stores.database.all(sql).length > 0;
   }
 
   get waiting(): number {

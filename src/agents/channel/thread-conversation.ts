@@ -30,21 +30,24 @@ interface Context extends ThreadPorts {
 }
 
 export class ThreadConversation {
-  #isSubscribed = false;
+  /** The conversation that this life has asked for its frames. */
+  #subscribedTo = "";
 
   constructor(private readonly ports: Context) {}
 
   /** Starts the turn of an event, or gives its answer to the call that waits. Repeated starts return the same turn. */
   async start(input: WaitingInput, isAgain = false): Promise<StartedStream | null> {
-    const { id, subject, body } = input;
+    const { id: key, subject, body } = input;
     const record = await this.#opened(subject);
     const { tenant, owner = subject } = record;
     const principal = principalOf(tenant, subject);
-    const conversation = await this.#conversation(record);
-    if (!this.#isSubscribed) await this.#subscribe(conversation, principalOf(tenant, owner));
+    const id = await this.ports.conversationIdOf(record);
+    const conversation = await this.ports.conversation(tenant, id);
     const run = async (): Promise<Result<StartedStream | null>> => {
+      const subscribed = await this.#subscribe(conversation, id, principalOf(tenant, owner));
+      if (!subscribed.ok) return subscribed;
       if (body.answer === undefined) {
-        const turn = { content: body.text, idempotencyKey: id, ...defined({ untrusted: body.untrusted }) };
+        const turn = { content: body.text, idempotencyKey: key, ...defined({ untrusted: body.untrusted }) };
         return conversation.streamTurn(principal, turn, "ndjson", true);
       }
       const { operationId, approved } = body.answer;
@@ -72,8 +75,8 @@ export class ThreadConversation {
       const record = this.#record();
       if (record.owner !== undefined) return record;
       const principal = principalOf(record.tenant, subject);
-      const conversation = await this.#conversation(record);
       const id = await this.ports.conversationIdOf(record);
+      const conversation = await this.ports.conversation(record.tenant, id);
       const created = await conversation.create(principal, {
         ...{ id, agentId: record.agentId, fingerprint: "channel" },
       });
@@ -82,23 +85,21 @@ export class ThreadConversation {
         continue;
       }
       unwrap(created);
-      await this.#subscribe(conversation, principal);
+      unwrap(await this.#subscribe(conversation, id, principal));
       await this.ports.commit(() => this.ports.store.put({ ...record, owner: subject }));
     }
   }
 
   /** Asks for the frames of a conversation. Each life asks again, because a conversation drops a subscriber that fails for an hour. */
-  async #subscribe(conversation: ConversationActor, owner: Principal): Promise<void> {
-    unwrap(await conversation.subscribeActor(owner, { to: this.ports.self(), types: [...TYPES] }));
-    this.#isSubscribed = true;
+  async #subscribe(conversation: ConversationActor, id: string, owner: Principal): Promise<Result<unknown>> {
+    if (this.#subscribedTo === id) return { ok: true, value: null };
+    const subscribed = await conversation.subscribeActor(owner, { to: this.ports.self(), types: [...TYPES] });
+    if (subscribed.ok) this.#subscribedTo = id;
+    return subscribed;
   }
 
   async #nextGeneration(record: ChannelRecord): Promise<void> {
     await this.ports.commit(() => this.ports.store.renew(record));
-  }
-
-  async #conversation(record: ChannelRecord): Promise<ConversationActor> {
-    return this.ports.conversation(record.tenant, await this.ports.conversationIdOf(record));
   }
 
   #record(): ChannelRecord {

@@ -15,11 +15,14 @@ import { addressProblem, allowedHosts } from "../../shared/host-rules.ts";
 
 const TIMEOUT_MS = 15_000;
 
-/** Returns the function that names the problem of an address; `undefined` if no host is listed. Throws `INVALID_INPUT` for an invalid list. */
+/**
+ * Returns the function that names the problem of an address; `undefined` if no host is listed. The function throws `INVALID_INPUT` for an invalid
+ * list, so that an invalid list breaks no other request.
+ */
 export function webhookProblems(listed: readonly string[]): ((url: URL) => string | null) | undefined {
   if (listed.length === 0) return undefined;
-  const mayReach = allowedHosts(listed);
   return (url) => {
+    const mayReach = allowedHosts(listed);
     const port = url.port || (url.protocol === "https:" ? "443" : "80");
     const hosts = [url.hostname, `${url.hostname}:${port}`].filter(mayReach);
     if (hosts.length > 0) return addressProblem(url, hosts);

@@ -46,11 +46,11 @@ export function channelRoutes(
   app.post(PATH, async ({ req, env, var: ports }) => {
     const name = req.param("channel");
     const channel = channelOf(ports.channels(), name);
-    const { receive } = channel.adapter;
-    if (receive === undefined) throw conflict(`The channel "${name}" takes mails only.`);
+    const { adapter } = channel;
+    if (adapter.receive === undefined) throw conflict(`The channel "${name}" takes mails only.`);
     const body = await readBytes(req.raw, Math.min(MAX_BYTES, ports.maxBodyBytes));
     const { url, headers } = req.raw;
-    const { events, response } = await receive(new Request(url, { method: "POST", headers, body }));
+    const { events, response } = await adapter.receive(new Request(url, { method: "POST", headers, body }));
     // A platform sends the events of all people from few addresses, so only refused requests count.
     if (!response.ok) await count(req.raw, env);
     await ports.seed();
