@@ -108,6 +108,7 @@ describe("the commands of the pages", () => {
 
   function problemOfTool([...words]: string[]): string | undefined {
     if (words[0] === "--package") return problemOfTool(words.slice(2));
+    if (words[0] === "--yes") return problemOfTool(words.slice(1));
     const [tool = "", ...rest] = words;
     if (tool === "dramatis") return problemOfCommand(rest);
     if (tool === "create-dramatis") return undefined;
