@@ -267,9 +267,9 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
   });
 
   it("says that a page does not exist, with a way on", async () => {
-    const page = await visit("/agents");
+    const page = await visit("/agent");
     await page.getByRole("heading", { name: "Page not found" }).waitFor();
-    await page.getByText("The console has no page at /agents.").waitFor();
+    await page.getByText("The console has no page at /agent.").waitFor();
     await page.getByRole("link", { name: "Start a new conversation" }).click();
     await page.getByRole("heading", { name: "Choose an agent" }).waitFor();
   });
