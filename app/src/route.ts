@@ -5,7 +5,7 @@
  * - `/c/:id/turns/:turnId`, `/c/:id/turns/:turnId/:view`: the inspector of a turn, with one of its views; `?call=N` selects a model call
  * - `/c/:id/files`, `/c/:id/files/:view`: the files of a conversation; `?repo=` selects a repository, `?path=` a file
  * - `/runs/:id/files`, `/runs/:id/files/:view`: the files of a run
- * - `/projects`, `/projects/:id`: the projects, one project
+ * - `/projects`, `/projects/:id`, `/projects/:id/secrets`, `/projects/:id/settings`: the projects, one project
  * - `/projects/:id/artifacts`: the artifacts of a project; `?q=` searches, `?type=` filters, `?path=` selects an artifact
  * - `/turns`: the turns of all conversations, with filters
  * - `/inbox`: the requests that wait for the reader
@@ -48,7 +48,12 @@ export type Route =
       search?: string;
     }
   | { page: "projects" }
-  | { page: "project"; id: string }
+  | {
+      page: "project";
+      id: string;
+      /** The repositories when absent. */
+      view?: ProjectView;
+    }
   | {
       page: "artifacts";
       id: string;
@@ -100,6 +105,9 @@ export type TurnView = (typeof TURN_VIEWS)[number];
 export const FILES_VIEWS = ["files", "changes", "commits", "merge"] as const;
 
 export type FilesView = (typeof FILES_VIEWS)[number];
+
+/** The views of a project beside its repositories and its artifacts. */
+export type ProjectView = "secrets" | "settings";
 
 export const PROJECTS_PATH = "/projects";
 export const TURNS_PATH = "/turns";
@@ -155,6 +163,8 @@ export function routeOf(address: string): Route {
     return filesRoute({ run: id }, parts.slice(2), search) ?? missing;
   if (folder === "projects" && part === "artifacts" && parts.length === 2)
     return { page: "artifacts", id, ...(search === "" ? {} : { search: `?${search}` }) };
+  if (folder === "projects" && (part === "secrets" || part === "settings") && parts.length === 2)
+    return { page: "project", id, view: part };
   if (part !== undefined) return missing;
   if (folder === "projects") return { page: "project", id };
   if (folder === "runs") return { page: "run", id };
@@ -209,8 +219,9 @@ export function filesChoice(search: string): FilesChoice {
   };
 }
 
-export function projectPath(id: string): string {
-  return `${PROJECTS_PATH}/${encodeURIComponent(id)}`;
+export function projectPath(id: string, view?: ProjectView): string {
+  const path = `${PROJECTS_PATH}/${encodeURIComponent(id)}`;
+  return view === undefined ? path : `${path}/${view}`;
 }
 
 /** The choice of a reader among artifacts: a search, a type, and the artifact that is open. */

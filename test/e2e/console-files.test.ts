@@ -238,6 +238,7 @@ describe.runIf(hasChromium)(`work on code in the console (${hasChromium ? "Chrom
     await cli.getByTestId("delete-repository").click();
     await author.getByRole("button", { name: "Delete cli for good?" }).click();
     await cli.waitFor({ state: "detached" });
+    await author.getByRole("link", { name: "Settings" }).click();
     await author.getByTestId("delete-project").click();
     await author.getByRole("button", { name: "Delete tools for good?" }).click();
     await author.waitForURL("**/projects");

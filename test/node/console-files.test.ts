@@ -7,6 +7,7 @@ import { filePreview, toolView } from "../../app/src/files/tool-views.ts";
 import { type DiffFile, parseDiff, replacedText } from "../../app/src/files/unified-diff.ts";
 import { cloneCommand } from "../../app/src/format.ts";
 import { entryPreview } from "../../app/src/inspector/incident-texts.ts";
+import { changeOf, draftOf, listOf } from "../../app/src/projects/settings-draft.ts";
 import {
   artifactsChoice,
   artifactsPath,
@@ -18,6 +19,8 @@ import {
 } from "../../app/src/route.ts";
 import { treeDiff } from "../../src/agents/workspace/core/diff.ts";
 import { WorkingTree } from "../../src/agents/workspace/core/working-tree.ts";
+import { PROVIDERS } from "../../src/model/profile.ts";
+import { type Project, projectChange } from "../../src/protocol/projects.ts";
 
 const name = fc.string({ minLength: 1, unit: "grapheme" });
 
@@ -33,6 +36,8 @@ it("FILESPAGE-1 each view, repository and file of a conversation or a run has it
       const search = route.page === "files" ? (route.search ?? "") : "";
       expect(filesChoice(search)).toEqual({ repo, path, against: "head" });
       expect(routeOf(projectPath(id))).toEqual({ page: "project", id });
+      for (const view of ["secrets", "settings"] as const)
+        expect(routeOf(projectPath(id, view))).toEqual({ page: "project", id, view });
       const artifacts = routeOf(artifactsPath(id, { q: repo, type: repo, path }));
       expect(artifacts).toMatchObject({ page: "artifacts", id });
       const chosen = artifacts.page === "artifacts" ? (artifacts.search ?? "") : "";
@@ -267,4 +272,50 @@ it("a clone of a repository sends a token if the server needs one", () => {
   expect(command(true)).toBe(
     'git -c http.extraHeader="Authorization: Bearer $TOKEN" clone https://shop.example/git/shop/my%20web',
   );
+});
+
+const settings = fc.record(
+  {
+    name: fc.constantFrom("Shop", "a b"),
+    modelProfileId: fc.constantFrom("demo/fast", "demo/slow"),
+    allowedModelProviders: fc
+      .subarray([...PROVIDERS], { minLength: 1 })
+      .chain((list) => fc.shuffledSubarray(list, { minLength: list.length })),
+    allowedMcpServers: fc.uniqueArray(fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,9}$/)),
+    limits: fc.record(
+      { maxConcurrentRuns: fc.nat(1_000_000), maxModelCallsPerHour: fc.nat(1_000_000) },
+      { requiredKeys: [] },
+    ),
+    budget: fc.record({ tokens: fc.nat() }),
+  },
+  { requiredKeys: [] },
+);
+
+/** Applies a merge patch. */
+function patched(target: object, patch: object): object {
+  const merged: Record<string, unknown> = { ...target };
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete merged[key];
+    else merged[key] = isObject(value) ? patched(isObject(merged[key]) ? merged[key] : {}, value) : value;
+  }
+  return merged;
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+it("SETTINGSFORM-1 SETTINGSFORM-2 a change of the form's drafts leads from the settings of one draft to those of the other, and is a valid request", () => {
+  const projectOf = (given: object): Project => ({ id: "shop", createdAt: "", repositories: [], ...given });
+  fc.assert(
+    fc.property(settings, settings, (from, to) => {
+      const [before, after] = [draftOf(projectOf(from)), draftOf(projectOf(to))];
+      expect(changeOf(before, before)).toBeUndefined();
+      const change = changeOf(before, after);
+      if (change === undefined) return expect(after).toEqual(before);
+      expect(projectChange.parse(change)).toEqual(change);
+      expect(draftOf(projectOf(patched(from, change)))).toEqual(after);
+    }),
+  );
+  expect(changeOf(draftOf(projectOf({ name: "Shop" })), draftOf(projectOf({})))).toEqual({ name: null });
+  expect(listOf(" github,linear\ngithub ")).toEqual(["github", "linear"]);
 });

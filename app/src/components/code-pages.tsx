@@ -22,7 +22,7 @@ export function CodePages({ route, onMenu }: CodePagesProps) {
     case "projects":
       return <ProjectsPage onMenu={onMenu} />;
     case "project":
-      return <ProjectPage key={route.id} id={route.id} onMenu={onMenu} />;
+      return <ProjectPage key={route.id} id={route.id} view={route.view} onMenu={onMenu} />;
     case "artifacts":
       return <ArtifactsPage key={route.id} project={route.id} search={route.search ?? ""} onMenu={onMenu} />;
     default:

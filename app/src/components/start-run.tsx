@@ -11,6 +11,7 @@ import { answerOf, errorsAt, FORM, type GateErrors, type GateTexts } from "../ru
 import { ErrorNote } from "./error-note.tsx";
 import { FIELD, Field } from "./field.tsx";
 import { GateFieldView } from "./gate-field.tsx";
+import { NewForm } from "./new-form.tsx";
 
 export function StartRun() {
   const [workflow, setWorkflow] = useState("");
@@ -51,13 +52,8 @@ export function StartRun() {
   }
 
   return (
-    <details
-      data-testid="start-run"
-      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
-      className="rounded-xl border border-line bg-surface"
-    >
-      <summary className="rounded-xl px-4 py-3 text-sm font-medium">Start a run</summary>
-      <form onSubmit={(event) => void start(event)} className="space-y-3 border-t border-line p-4">
+    <NewForm text="New run" testId="start-run" isMain isOpen={isOpen} onToggle={setOpen}>
+      <form onSubmit={(event) => void start(event)} className="space-y-3">
         <Field label="Workflow">
           {(control) => (
             <input
@@ -134,7 +130,7 @@ export function StartRun() {
           {starting ? "Starting…" : "Start run"}
         </button>
       </form>
-    </details>
+    </NewForm>
   );
 }
 

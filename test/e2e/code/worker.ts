@@ -1,6 +1,6 @@
 /**
- * An application with an agent that works on code, under a policy. A header makes its sender a member; other senders are the local
- * administrator.
+ * An application with an agent that works on code, under a policy. A header makes its sender a member, or gives other roles; other
+ * senders are the local administrator.
  */
 import { z } from "zod";
 import { dramatis } from "../../../src/dramatis.ts";
@@ -9,6 +9,7 @@ import { defineLibrary, definePersona, defineTool } from "../../../src/library/d
 import { defineTask } from "../../../src/library/define/define-task.ts";
 import { defineWorkflow, node } from "../../../src/library/define/define-workflow.ts";
 import { step } from "../../../src/library/tasks/step.ts";
+import { ROLES } from "../../../src/shared/roles.ts";
 
 const developer = definePersona("developer", {
   name: "Developer",
@@ -80,7 +81,10 @@ const app = dramatis({
   ],
   authorize: async (request, env) => {
     const subject = request.headers.get("x-member");
-    return subject === null ? localAuthorize(request, env) : { subject, tenant: "local", roles: ["member"] };
+    if (subject === null) return localAuthorize(request, env);
+    const given = request.headers.get("x-roles")?.split(" ") ?? [];
+    const roles = ROLES.filter((role) => given.includes(role));
+    return { subject, tenant: "local", roles: roles.length === 0 ? ["member"] : roles };
   },
 });
 

@@ -6,6 +6,7 @@ import { agentPath } from "../../route.ts";
 import { navigate } from "../../router.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { FIELD, Field } from "../field.tsx";
+import { NewForm } from "../new-form.tsx";
 
 /** `onImported` is called when there is a new agent. */
 export function ImportAgent({ onImported }: { onImported: () => void }) {
@@ -27,9 +28,8 @@ export function ImportAgent({ onImported }: { onImported: () => void }) {
   }
 
   return (
-    <details data-testid="import-agent" className="rounded-xl border border-line bg-surface">
-      <summary className="rounded-xl px-4 py-3 text-sm font-medium">Import an agent</summary>
-      <div className="space-y-3 border-t border-line p-4">
+    <NewForm text="Import an agent" testId="import-agent">
+      <div className="space-y-3">
         <Field
           label="File of an export"
           description="The new agent has the identity and the memories of the exported agent. Its id is new."
@@ -57,6 +57,6 @@ export function ImportAgent({ onImported }: { onImported: () => void }) {
         )}
         {error !== undefined && <ErrorNote text={problemText(error)} />}
       </div>
-    </details>
+    </NewForm>
   );
 }

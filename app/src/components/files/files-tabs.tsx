@@ -1,7 +1,7 @@
 /** The links of the views of files. */
 import type { WorkspaceOwner } from "../../../../src/client/index.ts";
 import { type FilesView, filesPath, filesViews } from "../../route.ts";
-import { Link } from "../link.tsx";
+import { TABS, TabLink } from "../tab-link.tsx";
 
 const TEXT: Record<FilesView, string> = {
   files: "Files",
@@ -20,14 +20,13 @@ interface FilesTabsProps {
 
 export function FilesTabs({ owner, view, repo, uncommitted }: FilesTabsProps) {
   return (
-    <nav aria-label="Views of the files" className="flex flex-wrap gap-x-1 border-b border-line">
+    <nav aria-label="Views of the files" className={TABS}>
       {filesViews(owner).map((name) => (
-        <Link
+        <TabLink
           key={name}
           to={filesPath(owner, name, { repo })}
-          aria-current={name === view ? "page" : undefined}
+          isCurrent={name === view}
           data-testid={`view-${name}`}
-          className="-mb-px rounded-t-lg border-b-2 border-transparent px-2.5 py-2 text-sm text-muted hover:text-ink aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-ink"
         >
           {TEXT[name]}
           {name === "changes" && uncommitted > 0 && (
@@ -36,7 +35,7 @@ export function FilesTabs({ owner, view, repo, uncommitted }: FilesTabsProps) {
               <span className="sr-only"> not committed</span>
             </span>
           )}
-        </Link>
+        </TabLink>
       ))}
     </nav>
   );

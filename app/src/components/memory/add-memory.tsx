@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { client } from "../../client.ts";
 import { EMPTY_DRAFT, inputOf, type MemoryDraft } from "../../memory/memory-draft.ts";
+import { NewForm } from "../new-form.tsx";
 import { MemoryForm } from "./memory-form.tsx";
 
 interface AddMemoryProps {
@@ -30,24 +31,16 @@ export function AddMemory({ agentId, types, onAdded }: AddMemoryProps) {
   }
 
   return (
-    <details
-      open={isOpen}
-      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
-      data-testid="add-memory"
-      className="rounded-xl border border-line bg-surface"
-    >
-      <summary className="rounded-xl px-4 py-3 text-sm font-medium">Add a memory</summary>
-      <div className="border-t border-line p-4">
-        <MemoryForm
-          draft={draft}
-          onDraft={change}
-          isNew
-          types={types}
-          texts={{ submit: "Add memory", working: "Adding…" }}
-          onSubmit={add}
-        />
-      </div>
-    </details>
+    <NewForm text="New memory" testId="add-memory" isOpen={isOpen} onToggle={setOpen}>
+      <MemoryForm
+        draft={draft}
+        onDraft={change}
+        isNew
+        types={types}
+        texts={{ submit: "Add memory", working: "Adding…" }}
+        onSubmit={add}
+      />
+    </NewForm>
   );
 }
 

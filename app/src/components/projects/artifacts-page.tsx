@@ -8,7 +8,7 @@ import { useHasRole } from "../../hooks/use-me.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { type PageOptions, usePages } from "../../hooks/use-pages.ts";
 import { useResource } from "../../hooks/use-resource.ts";
-import { type ArtifactsChoice, artifactsChoice, artifactsPath, projectPath } from "../../route.ts";
+import { type ArtifactsChoice, artifactsChoice, artifactsPath, PROJECTS_PATH } from "../../route.ts";
 import { navigate } from "../../router.ts";
 import { CopyButton } from "../copy-button.tsx";
 import { DeleteAction } from "../delete-action.tsx";
@@ -19,6 +19,7 @@ import { LoadMore } from "../load-more.tsx";
 import { Loading } from "../loading.tsx";
 import { PageBody } from "../page-body.tsx";
 import { HeaderLink, PageHeader } from "../page-header.tsx";
+import { ProjectTabs } from "./project-tabs.tsx";
 
 interface ArtifactsPageProps {
   project: string;
@@ -32,10 +33,11 @@ export function ArtifactsPage({ project, search, onMenu }: ArtifactsPageProps) {
   usePageTitle(path === undefined ? `Artifacts of ${project}` : `${path} · Artifacts of ${project}`);
   return (
     <>
-      <PageHeader title="Artifacts" subtitle={project} onMenu={onMenu}>
-        <HeaderLink to={projectPath(project)}>Project</HeaderLink>
+      <PageHeader title={project} subtitle="Project" onMenu={onMenu}>
+        <HeaderLink to={PROJECTS_PATH}>All projects</HeaderLink>
       </PageHeader>
       <PageBody>
+        <ProjectTabs project={project} view="artifacts" />
         {path === undefined ? (
           <ArtifactList key={`${q} ${type}`} project={project} choice={choice} />
         ) : (

@@ -1,29 +1,32 @@
-/** A form for a project or a repository, closed at first. The server checks its values, and each problem is at its field. */
+/** Forms for projects, repositories and their parts. The server checks its values, and each problem is at its field. */
 import { type FormEvent, type ReactNode, useState } from "react";
 import { DramatisClientError } from "../../../../src/client/index.ts";
 import { problemText } from "../../format.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { FIELD, Field } from "../field.tsx";
+import { NewForm } from "../new-form.tsx";
 
 /** Returns the problem of a member of the request, by its JSON pointer. */
 type ProblemAt = (pointer: string) => string | undefined;
 
-interface ProjectFormProps {
-  title: string;
+interface FormBodyProps {
   button: string;
-  testId: string;
-  /** The JSON pointers of the members that have a field. */
+  /** The JSON pointers of the members that have a field, or begin the pointers of its values. */
   pointers: readonly string[];
+  /** After a success the fields have their first values again. */
+  resets?: boolean;
   /** Rejects if the server refuses the values. */
   onSubmit: (values: FormData) => Promise<void>;
   children: (problemAt: ProblemAt) => ReactNode;
 }
 
-export function ProjectForm({ title, button, testId, pointers, onSubmit, children }: ProjectFormProps) {
+export function FormBody({ button, pointers, resets = false, onSubmit, children }: FormBodyProps) {
   const [working, setWorking] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
   const issues = error instanceof DramatisClientError ? error.errors : [];
-  const isAtFields = issues.length > 0 && issues.every(({ path }) => pointers.includes(path));
+  const isAt = (path: string, pointer: string) => path === pointer || path.startsWith(`${pointer}/`);
+  const isAtFields =
+    issues.length > 0 && issues.every(({ path }) => pointers.some((pointer) => isAt(path, pointer)));
 
   async function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();
@@ -32,7 +35,7 @@ export function ProjectForm({ title, button, testId, pointers, onSubmit, childre
     setError(undefined);
     try {
       await onSubmit(new FormData(form));
-      form.reset();
+      if (resets) form.reset();
     } catch (reason) {
       setError(reason);
     }
@@ -40,42 +43,67 @@ export function ProjectForm({ title, button, testId, pointers, onSubmit, childre
   }
 
   return (
-    <details data-testid={testId} className="rounded-xl border border-line bg-surface">
-      <summary className="rounded-xl px-4 py-3 text-sm font-medium">{title}</summary>
-      <form onSubmit={(event) => void submit(event)} className="space-y-3 border-t border-line p-4">
-        {children((pointer) => issues.find(({ path }) => path === pointer)?.message)}
-        {error !== undefined && !isAtFields && <ErrorNote text={problemText(error)} />}
-        <button
-          type="submit"
-          disabled={working}
-          className="rounded-lg bg-accent px-4 py-2 text-sm font-medium text-on-accent disabled:bg-line disabled:text-muted"
-        >
-          {button}
-        </button>
-      </form>
-    </details>
+    <form onSubmit={(event) => void submit(event)} className="space-y-3">
+      {children((pointer) => issues.find(({ path }) => isAt(path, pointer))?.message)}
+      {error !== undefined && !isAtFields && <ErrorNote text={problemText(error)} />}
+      <button
+        type="submit"
+        disabled={working}
+        className="rounded-lg bg-accent px-4 py-2 text-sm font-medium text-on-accent disabled:bg-line disabled:text-muted"
+      >
+        {button}
+      </button>
+    </form>
+  );
+}
+
+interface ProjectFormProps extends FormBodyProps {
+  /** The text of the button that opens the form. */
+  title: string;
+  testId: string;
+  isMain?: boolean;
+}
+
+/** A form that is closed at first. */
+export function ProjectForm({ title, testId, isMain = false, ...body }: ProjectFormProps) {
+  return (
+    <NewForm text={title} testId={testId} isMain={isMain}>
+      <FormBody {...body} resets />
+    </NewForm>
   );
 }
 
 interface TextFieldProps {
   name: string;
   label: string;
-  description?: string;
+  description?: string | undefined;
   error: string | undefined;
   isId?: boolean;
+  /** A whole number. */
+  isCount?: boolean;
   required?: boolean;
   placeholder?: string;
+  defaultValue?: string | undefined;
+  maxLength?: number;
 }
 
-export function TextField({ label, description, error, isId = false, ...input }: TextFieldProps) {
+export function TextField({
+  label,
+  description,
+  error,
+  isId = false,
+  isCount = false,
+  ...input
+}: TextFieldProps) {
   return (
     <Field label={label} description={description} error={error}>
       {(control) => (
         <input
+          maxLength={200}
           {...control}
           {...input}
-          maxLength={200}
           autoComplete="off"
+          {...(isCount ? { type: "number", min: 0, step: 1 } : {})}
           {...(isId ? { autoCapitalize: "off", spellCheck: false } : {})}
           className={isId ? `${FIELD} font-mono` : FIELD}
         />

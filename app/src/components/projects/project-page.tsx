@@ -1,29 +1,34 @@
-/** A project: its repositories, the form that adds a repository, and the deletion of the project. */
+/** A project: its repositories, its secrets or its settings. */
 import { useCallback } from "react";
-import { DramatisClientError } from "../../../../src/client/index.ts";
+import { DramatisClientError, type Project } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
 import { messageOf, momentOf } from "../../format.ts";
 import { useHasRole } from "../../hooks/use-me.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { useResource } from "../../hooks/use-resource.ts";
-import { artifactsPath, PROJECTS_PATH } from "../../route.ts";
-import { navigate } from "../../router.ts";
-import { DeleteAction } from "../delete-action.tsx";
+import { PROJECTS_PATH, type ProjectView } from "../../route.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { Facts } from "../facts.tsx";
 import { Loading } from "../loading.tsx";
 import { PageBody } from "../page-body.tsx";
 import { HeaderLink, PageHeader } from "../page-header.tsx";
 import { ProjectForm, RepositoryFields, repositoryOf, repositoryPointers } from "./project-form.tsx";
+import { ProjectTabs } from "./project-tabs.tsx";
 import { RepositoryCard } from "./repository-card.tsx";
+import { SecretsView } from "./secrets-view.tsx";
+import { SettingsView } from "./settings-view.tsx";
 
 interface ProjectPageProps {
   id: string;
+  /** The repositories when absent. */
+  view: ProjectView | undefined;
   onMenu: (() => void) | undefined;
 }
 
-export function ProjectPage({ id, onMenu }: ProjectPageProps) {
-  usePageTitle(`Project ${id}`);
+const TITLES: Record<ProjectView, string> = { secrets: "Secrets of", settings: "Settings of" };
+
+export function ProjectPage({ id, view, onMenu }: ProjectPageProps) {
+  usePageTitle(`${view === undefined ? "Project" : TITLES[view]} ${id}`);
   const isAuthor = useHasRole("author");
   const load = useCallback((signal: AbortSignal) => client.projects.get(id, { signal }), [id]);
   const { value: project, error, reload } = useResource(load);
@@ -31,11 +36,6 @@ export function ProjectPage({ id, onMenu }: ProjectPageProps) {
   return (
     <>
       <PageHeader title={project?.name ?? id} subtitle="Project" onMenu={onMenu}>
-        {project !== undefined && (
-          <HeaderLink to={artifactsPath(id)} data-testid="open-artifacts">
-            Artifacts
-          </HeaderLink>
-        )}
         <HeaderLink to={PROJECTS_PATH}>All projects</HeaderLink>
       </PageHeader>
       <PageBody>
@@ -50,34 +50,36 @@ export function ProjectPage({ id, onMenu }: ProjectPageProps) {
         {isMissing && isAuthor && <CreateThis id={id} onCreated={reload} />}
         {error !== undefined && !isMissing && <ErrorNote text={messageOf(error)} onRetry={reload} />}
         {project === undefined && error === undefined && <Loading label="Loading the project" />}
-        {project !== undefined && (
-          <>
-            <Facts
-              facts={[
-                ["Id", project.id],
-                ["Created", momentOf(project.createdAt, new Date())],
-              ]}
-            />
-            {project.repositories.map((repository) => (
-              <RepositoryCard key={repository.id} project={id} repository={repository} onDeleted={reload} />
-            ))}
-            {isAuthor && (
-              <>
-                <AddRepository project={id} onAdded={reload} />
-                <DeleteAction
-                  kind="project"
-                  asking={`Delete ${id} for good?`}
-                  note="Deletes its repositories and artifacts. Agents and conversations of the project stay, and lose these files."
-                  onDelete={async () => {
-                    await client.projects.delete(id);
-                    navigate(PROJECTS_PATH);
-                  }}
-                />
-              </>
-            )}
-          </>
+        {project !== undefined && <ProjectTabs project={id} view={view} />}
+        {project !== undefined && view === undefined && <Repositories project={project} onChanged={reload} />}
+        {project !== undefined && view === "secrets" && <SecretsView project={id} />}
+        {project !== undefined && view === "settings" && (
+          <SettingsView project={project} onChanged={reload} />
         )}
       </PageBody>
+    </>
+  );
+}
+
+function Repositories({ project, onChanged }: { project: Project; onChanged: () => void }) {
+  const isAuthor = useHasRole("author");
+  return (
+    <>
+      <Facts
+        facts={[
+          ["Id", project.id],
+          ["Created", momentOf(project.createdAt, new Date())],
+        ]}
+      />
+      {isAuthor && <AddRepository project={project.id} onAdded={onChanged} />}
+      {project.repositories.map((repository) => (
+        <RepositoryCard
+          key={repository.id}
+          project={project.id}
+          repository={repository}
+          onDeleted={onChanged}
+        />
+      ))}
     </>
   );
 }
@@ -86,7 +88,8 @@ export function ProjectPage({ id, onMenu }: ProjectPageProps) {
 function CreateThis({ id, onCreated }: { id: string; onCreated: () => void }) {
   return (
     <ProjectForm
-      title="Create it with a repository"
+      title="Create this project"
+      isMain
       button="Create project"
       testId="add-repository"
       pointers={repositoryPointers("/repositories/0")}
@@ -103,8 +106,9 @@ function CreateThis({ id, onCreated }: { id: string; onCreated: () => void }) {
 function AddRepository({ project, onAdded }: { project: string; onAdded: () => void }) {
   return (
     <ProjectForm
-      title="Add a repository"
+      title="New repository"
       button="Add repository"
+      isMain
       testId="add-repository"
       pointers={repositoryPointers("")}
       onSubmit={async (form) => {

@@ -77,7 +77,8 @@ function ProjectItem({ project: { id, name, createdAt } }: { project: ProjectSum
 function CreateProject() {
   return (
     <ProjectForm
-      title="Create a project"
+      title="New project"
+      isMain
       button="Create project"
       testId="create-project"
       pointers={["/id", "/name", ...repositoryPointers("/repositories/0")]}

@@ -17,6 +17,8 @@ import { FIELD, Field } from "../field.tsx";
 import { Icon } from "../icon.tsx";
 import { Link } from "../link.tsx";
 import { Loading } from "../loading.tsx";
+import { NewForm } from "../new-form.tsx";
+import { RemoteForm } from "./remote-form.tsx";
 
 interface RepositoryCardProps {
   project: string;
@@ -29,6 +31,7 @@ export function RepositoryCard({ project, repository, onDeleted }: RepositoryCar
   const isAuthor = useHasRole("author");
   const isOperator = useHasRole("operator");
   const [version, setVersion] = useState(0);
+  const moved = () => setVersion((before) => before + 1);
   return (
     <section
       aria-labelledby={`repository-${id}`}
@@ -51,7 +54,12 @@ export function RepositoryCard({ project, repository, onDeleted }: RepositoryCar
         <>
           <BranchList project={project} repo={id} defaultBranch={defaultBranch} version={version} />
           {isAuthor && (
-            <ImportBundle project={project} repo={id} onImported={() => setVersion((before) => before + 1)} />
+            <div className="flex flex-wrap gap-2">
+              <ImportBundle project={project} repo={id} onImported={moved} />
+              <NewForm text="Fetch or push" icon="branch" testId="remote">
+                <RemoteForm project={project} repo={id} defaultBranch={defaultBranch} onFetched={moved} />
+              </NewForm>
+            </div>
           )}
           {isAuthor && kind === "code" && (
             <DeleteAction
@@ -206,9 +214,8 @@ function ImportBundle({ project, repo, onImported }: ImportBundleProps) {
   }
 
   return (
-    <details data-testid="import-bundle">
-      <summary className="py-1 text-xs text-accent pointer-coarse:py-2.5">Import a bundle</summary>
-      <div className="space-y-2 pt-2">
+    <NewForm text="Import a bundle" testId="import-bundle">
+      <div className="space-y-2">
         <Field
           label={`Bundle for ${repo}`}
           description="Make it with “git bundle create all.bundle --all”. The import adds branches and tags. A branch moves only forward."
@@ -234,6 +241,6 @@ function ImportBundle({ project, repo, onImported }: ImportBundleProps) {
           {working ? "Importing…" : done}
         </p>
       </div>
-    </details>
+    </NewForm>
   );
 }
