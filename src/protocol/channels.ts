@@ -70,10 +70,13 @@ export interface ChannelAdapter {
   receive?(request: Request): Promise<{ events: ChannelEvent[]; response: Response }>;
   /** Reads a mail. Returns `null` if the mail is not for this channel. */
   receiveMail?(mail: ChannelMail): Promise<ChannelEvent[] | null>;
-  /** Sends a text to a surface. Does not throw if the platform answers. */
-  deliver(surface: Json, text: ChannelText): Promise<ChannelDelivery>;
-  /** Replaces a sent text. Absent: the channel sends only complete texts. */
-  edit?(surface: Json, reference: string, text: ChannelText): Promise<ChannelDelivery>;
+  /**
+   * Sends a text to a surface. Does not throw if the platform answers. An adapter with `edit` returns the `reference` of the text. The signal
+   * aborts after 30 seconds.
+   */
+  deliver(surface: Json, text: ChannelText, signal?: AbortSignal): Promise<ChannelDelivery>;
+  /** Replaces a sent text. Absent: the channel sends only complete texts. If it fails, and not `retryable`, another text takes its place. */
+  edit?(surface: Json, reference: string, text: ChannelText, signal?: AbortSignal): Promise<ChannelDelivery>;
   /** The longest text, in UTF-16 units. A longer text becomes several. */
   maxLength?: number;
 }

@@ -1,55 +1,78 @@
 /** The posts of a thread with a platform that does not answer, on a virtual clock. */
 import { expect, test, vi } from "vitest";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
-import { ChannelRuntime } from "../../src/agents/channel/runtime.ts";
+import { type ChannelPorts, ChannelRuntime } from "../../src/agents/channel/runtime.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import type { ChannelDelivery } from "../../src/protocol/channels.ts";
-import type { SubscribedFrame } from "../../src/protocol/subscribers.ts";
+import type { ChannelAdapter, ChannelDelivery } from "../../src/protocol/channels.ts";
+import type { ConversationFrames, SubscribedFrame } from "../../src/protocol/subscribers.ts";
 
-const never = () => Promise.reject(new Error("No event waits."));
+const never = () => Promise.reject(new Error("No conversation answers."));
+const OP = { operationId: "op_1", approved: true };
+const EVENT = {
+  ...{ channel: "slack", tenant: "acme", agentId: "guide", thread: "t" },
+  ...{ subject: "ada", surface: 1, text: "Hello." },
+};
+
+/** A thread with an adapter, whose conversations do not answer. `live` begins another life on the same storage. */
+function threadWith(adapter: ChannelAdapter) {
+  const database = new NodeSqlDatabase();
+  const clock = new VirtualClock();
+  const live = (ports: Partial<ChannelPorts> = {}) =>
+    new ChannelRuntime({
+      ...{ database, keyValue: new NodeKeyValue(database), clock },
+      armWakeup: async () => undefined,
+      adapter: () => adapter,
+      conversation: never,
+      conversationIdOf: async () => "conv_1",
+      self: () => ({ kind: "channel", tenant: "acme", id: "slack-1" }),
+      ...ports,
+    });
+  const runtime = live();
+  const { store } = runtime;
+  const receive = (body: Partial<ConversationFrames>, from = "conv_1") =>
+    database.transaction(() => runtime.receive({ frames: [], cursor: 1, ...body }, from, () => {}));
+  database.transaction(() =>
+    store.put({
+      ...{ channel: "slack", tenant: "acme", agentId: "guide", thread: "t", generation: 0 },
+      conversation: { id: "conv_1", owner: "ada" },
+    }),
+  );
+  /** Adds a message whose turn runs. */
+  const addTurn = (id: string, turnId: string, conversationId = "conv_1") =>
+    database.transaction(() => {
+      store.addInput({ ...EVENT, id }, clock.now());
+      const { seq = 0 } = store.dueInput(clock.now()) ?? {};
+      store.placeInput(seq, conversationId);
+      store.endInput(seq, turnId);
+    });
+  return { database, clock, runtime, store, live, receive, addTurn };
+}
+
+const answerOf = (turnId: string, content = "Good morning."): SubscribedFrame => ({
+  ...{ v: 1, type: "message.completed", time: "2026-01-01T00:00:00Z", turnId, messageId: `msg_${turnId}` },
+  data: { agentId: "guide", content },
+});
 
 test("CHANNEL-5 a platform that does not answer stops no thread, and an edit is tried again", async () => {
   const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
-  const database = new NodeSqlDatabase();
-  const clock = new VirtualClock();
   const silent = Promise.withResolvers<ChannelDelivery>().promise;
   const sent: string[] = [];
-  const runtime = new ChannelRuntime({
-    ...{ database, keyValue: new NodeKeyValue(database), clock },
-    armWakeup: async () => undefined,
-    adapter: () => ({
-      deliver: async (_, { text }) => {
-        sent.push(text);
-        return sent.length === 1 ? silent : { status: "delivered", reference: "1" };
-      },
-      edit: async (_, reference, { text }) => {
-        sent.push(`${reference}: ${text}`);
-        return sent.length === 4 ? silent : { status: "delivered" };
-      },
-    }),
-    conversation: never,
-    conversationIdOf: never,
-    self: () => ({ kind: "channel", tenant: "acme", id: "slack-1" }),
+  const signals: (AbortSignal | undefined)[] = [];
+  const { clock, runtime, store, database, addTurn } = threadWith({
+    deliver: async (_, { text }, signal) => {
+      sent.push(text);
+      signals.push(signal);
+      return sent.length === 1 ? silent : { status: "delivered", reference: "1" };
+    },
+    edit: async (_, reference, { text }) => {
+      sent.push(`${reference}: ${text}`);
+      return sent.length === 4 ? silent : { status: "delivered" };
+    },
   });
-  const { store } = runtime;
+  addTurn("e", "turn_1");
   database.transaction(() => {
-    store.put({ channel: "slack", tenant: "acme", agentId: "guide", thread: "t", generation: 0 });
-    store.addInput(
-      {
-        channel: "slack",
-        tenant: "acme",
-        agentId: "guide",
-        thread: "t",
-        id: "e",
-        subject: "ada",
-        surface: 1,
-        text: "",
-      },
-      clock.now(),
-    );
-    store.endInput(1, "turn_1");
     store.putPreview("turn_1", { messageId: "msg_2", reference: "7" });
     store.addPost(1, { text: "First." }, {}, clock.now());
     store.addPost(1, { text: "Second." }, { turnId: "turn_1", messageId: "msg_2" }, clock.now());
@@ -62,63 +85,167 @@ test("CHANNEL-5 a platform that does not answer stops no thread, and an edit is 
   }
   await clock.advance(1_000);
   expect(sent).toEqual(["…", "…", "1: First.", "7: Second.", "7: Second.", "…", "1: Third."]);
+  expect(signals.map((signal) => signal?.aborted)).toEqual([true, false, false]);
   expect(store.nextPost()).toBeUndefined();
   expect(errors).not.toHaveBeenCalled();
 });
 
-test("CHANNEL-3 CHANNEL-4 frames of another conversation post nothing, and frames of a turn that begins come again", async () => {
-  const database = new NodeSqlDatabase();
-  const clock = new VirtualClock();
-  const runtime = new ChannelRuntime({
-    ...{ database, keyValue: new NodeKeyValue(database), clock },
-    armWakeup: async () => undefined,
-    adapter: () => ({ deliver: async () => ({ status: "delivered" }) }),
-    conversation: never,
-    conversationIdOf: never,
-    self: () => ({ kind: "channel", tenant: "acme", id: "slack-1" }),
-  });
-  const { store } = runtime;
-  const event = {
-    channel: "slack",
-    tenant: "acme",
-    agentId: "guide",
-    thread: "t",
-    subject: "ada",
-    surface: 1,
+test("CHANNEL-5 a text whose message can no longer change gets another message, once", async () => {
+  const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const gone: ChannelDelivery = {
+    ...{ status: "failed", retryable: false },
+    error: { code: "message_not_found", message: "Gone." },
   };
-  const answer = { operationId: "op_1", approved: true };
+  const sent: string[] = [];
+  const { clock, runtime, store, database, addTurn } = threadWith({
+    deliver: async (_, { text }) => {
+      sent.push(text);
+      return { status: "delivered", reference: "new" };
+    },
+    edit: async (_, reference, { text }) => {
+      sent.push(`${reference}: ${text}`);
+      return reference === "old" || text === "Third." ? gone : { status: "delivered" };
+    },
+  });
+  addTurn("e", "turn_1");
   database.transaction(() => {
-    store.put({
-      channel: "slack",
-      tenant: "acme",
-      agentId: "guide",
-      thread: "t",
-      generation: 0,
-      owner: "ada",
-    });
-    store.addInput({ ...event, id: "first", text: "Hello." }, clock.now());
+    store.putPreview("turn_1", { messageId: "msg_1", reference: "old" });
+    store.addPost(1, { text: "First." }, { turnId: "turn_1", messageId: "msg_1" }, clock.now());
+    store.addPost(1, { text: "Third." }, {}, clock.now());
   });
-  const frame: SubscribedFrame = {
-    v: 1,
-    type: "message.completed",
-    time: "2026-01-01T00:00:00Z",
-    turnId: "turn_1",
-    messageId: "msg_1",
-    data: { agentId: "guide", content: "Good morning." },
-  };
-  const receive = (from: string) =>
-    database.transaction(() => runtime.receive({ frames: [frame], cursor: 1 }, from, "conv_1", () => {}));
-  receive("conv_1");
+  runtime.reconcile();
+  await clock.advance(1_000);
+  expect(sent).toEqual(["old: First.", "…", "new: First.", "…", "new: Third."]);
+  expect(store.nextPost()).toBeUndefined();
+  expect(String(errors.mock.calls)).toContain("message_not_found");
+});
+
+test("CHANNEL-5 an adapter that edits without references is named in the log", async () => {
+  const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const sent: string[] = [];
+  const { clock, runtime, store, database } = threadWith({
+    deliver: async (_, { text }) => {
+      sent.push(text);
+      return { status: "delivered" };
+    },
+    edit: async () => ({ status: "delivered" }),
+  });
+  database.transaction(() => store.addPost(1, { text: "First." }, {}, clock.now()));
+  runtime.reconcile();
+  await clock.advance(1_000);
+  expect(sent).toEqual(["…"]);
+  expect(String(errors.mock.calls)).toContain("returns a `reference` from `deliver`");
+});
+
+test("CHANNEL-3 CHANNEL-4 frames of another conversation post nothing, and frames of a turn that begins come again", () => {
+  const { store, database, clock, receive } = threadWith({ deliver: async () => ({ status: "delivered" }) });
+  database.transaction(() => store.addInput({ ...EVENT, id: "first" }, clock.now()));
+  const frames = [answerOf("turn_1")];
+  receive({ frames });
   expect(store.nextPost(), "a turn of somebody else").toBeUndefined();
   // The attempt of the message has begun. An answer passes the message.
   database.transaction(() => {
+    store.placeInput(1, "conv_1");
     store.delayInput(1, 5, clock.now());
-    store.addInput({ ...event, id: "second", text: "", answer }, clock.now());
+    store.addInput({ ...EVENT, id: "second", text: "", answer: OP }, clock.now());
   });
-  expect(() => receive("conv_1")).toThrow(NotNow);
+  expect(() => receive({ frames })).toThrow(NotNow);
+  expect(() => receive({ frames }, "conv_0")).not.toThrow();
   database.transaction(() => store.endInput(1, "turn_1"));
-  receive("conv_0");
+  receive({ frames }, "conv_0");
   expect(store.nextPost(), "another conversation").toBeUndefined();
-  receive("conv_1");
+  receive({ frames });
   expect(store.nextPost()).toMatchObject({ body: { text: "Good morning." }, turnId: "turn_1" });
+});
+
+test("CHANNEL-3 CHANNEL-4 the turns of an earlier conversation still answer, and its deletion deletes their texts only", () => {
+  const { store, database, receive, addTurn } = threadWith({
+    deliver: async () => ({ status: "delivered" }),
+  });
+  addTurn("first", "turn_1");
+  addTurn("second", "turn_2");
+  const renewed = { ...EVENT, generation: 1, conversation: { id: "conv_2", owner: "ada" } };
+  database.transaction(() => store.put(renewed));
+  addTurn("third", "turn_3", "conv_2");
+  receive({ frames: [answerOf("turn_1"), answerOf("turn_2")] });
+  receive({ frames: [answerOf("turn_3", "Of the second.")] }, "conv_2");
+  expect(store.nextPost()).toMatchObject({ turnId: "turn_1" });
+  expect(store.conversations()).toEqual(["conv_2", "conv_1"]);
+  receive({ ended: "deleted" });
+  expect(store.find()).toMatchObject({ generation: 1, conversation: { id: "conv_2" } });
+  expect(store.nextPost()).toMatchObject({ body: { text: "Of the second." } });
+  expect(store.conversations()).toEqual(["conv_2"]);
+  receive({ ended: "deleted" }, "conv_2");
+  expect(store.find()).toMatchObject({ generation: 2 });
+  expect(store.find()).not.toHaveProperty("conversation");
+  expect(store.nextPost()).toBeUndefined();
+});
+
+test("CHANNEL-3 a conversation can be deleted while the application lacks the channel", () => {
+  const { store, live, database, addTurn, receive } = threadWith({
+    deliver: async () => ({ status: "delivered" }),
+  });
+  addTurn("first", "turn_1");
+  receive({ frames: [answerOf("turn_1")] });
+  const lacking = live({
+    adapter: () => {
+      throw new Error("There is no such channel.");
+    },
+  });
+  database.transaction(() =>
+    lacking.receive({ frames: [], cursor: 1, ended: "deleted" }, "conv_1", () => {}),
+  );
+  expect(store.nextPost()).toBeUndefined();
+});
+
+test("CHANNEL-6 an answer passes the messages, and a failing answer stops no message", () => {
+  const { store, database, clock } = threadWith({ deliver: async () => ({ status: "delivered" }) });
+  database.transaction(() => {
+    for (const id of ["first", "second"]) store.addInput({ ...EVENT, id }, clock.now());
+    store.addInput({ ...EVENT, id: "button", text: "", answer: OP }, clock.now());
+  });
+  const next = () => store.dueInput(clock.now())?.id;
+  expect(next()).toBe("button");
+  database.transaction(() => store.delayInput(3, 1, clock.now() + 60_000));
+  expect(next()).toBe("first");
+  database.transaction(() => store.delayInput(1, 1, clock.now() + 30_000));
+  expect(next(), "messages keep their order").toBeUndefined();
+  expect(store.dueAt).toBe(clock.now() + 30_000);
+});
+
+test("CHANNEL-2 CHANNEL-5 crashes use up no attempts: a text and a message wait for a result", async () => {
+  const silent = Promise.withResolvers<never>().promise;
+  const sent: string[] = [];
+  let isSilent = true;
+  const { store, database, clock, live } = threadWith({
+    deliver: async (_, { text }) => {
+      sent.push(text);
+      return isSilent ? silent : { status: "delivered", reference: "1" };
+    },
+    edit: async (_, reference, { text }) => {
+      sent.push(`${reference}: ${text}`);
+      return { status: "delivered" };
+    },
+  });
+  database.transaction(() => {
+    store.addPost(1, { text: "First." }, {}, clock.now());
+    store.addInput({ ...EVENT, id: "first" }, clock.now());
+  });
+  let starts = 0;
+  const conversation = () => {
+    starts += 1;
+    return silent;
+  };
+  for (let life = 0; life < 20; life += 1) {
+    // The life ends during its attempts.
+    live({ conversation }).wake();
+    await clock.advance(1);
+  }
+  expect([starts, sent.length]).toEqual([20, 20]);
+  expect(store.nextPost()).toMatchObject({ attempts: 0, isSending: true });
+  expect(store.dueInput(clock.now())).toMatchObject({ attempts: 0 });
+  isSilent = false;
+  live({ conversation }).wake();
+  await clock.advance(1);
+  expect(sent.slice(20)).toEqual(["…", "1: First."]);
 });

@@ -2,7 +2,7 @@
  * The API of Slack on loopback, as far as texts need it, and mails as JSON. `/api/METHOD` is Slack's. The other paths are for tests:
  *
  *   GET  /channels/C         the messages of a channel, and the number of calls
- *   POST /plans/C            the outcomes of the next calls, each `ok`, an error of Slack, `429`, `500`, `cut`: the message is shown and the connection breaks, or `hang`: the message is shown and no answer comes
+ *   POST /plans/C            the outcomes of the next calls, each `ok`, an error of Slack, `429`, `500`, `cut`: the message is shown and the connection breaks, `hang`: the message is shown and no answer comes, or `slow`: after 500 ms the message is shown
  *   POST /mails/ADDRESS      stores a mail
  *   GET  /mails/ADDRESS      the mails to an address
  */
@@ -10,6 +10,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
+import { setTimeout } from "node:timers/promises";
 
 const SLACK_TOKEN = "xoxb-test";
 
@@ -68,7 +69,8 @@ export async function startSlackServer() {
     const planned = channel.plan.shift() ?? "ok";
     if (planned === "429") return answer({ ok: false, error: "ratelimited" }, 429, { "retry-after": "1" });
     if (planned === "500") return void response.writeHead(500).end("<html>");
-    if (!["ok", "cut", "hang"].includes(planned)) return answer({ ok: false, error: planned });
+    if (planned === "slow") await setTimeout(500);
+    if (!["ok", "cut", "hang", "slow"].includes(planned)) return answer({ ok: false, error: planned });
     const known = channel.messages.find((one) => one.ts === ts);
     if (name === "chat.update" && known === undefined)
       return answer({ ok: false, error: "message_not_found" });

@@ -39,7 +39,7 @@ export function createChannelClass<Env extends Cloudflare.Env>(
       }).arm,
       adapter: (channel) => this.#application.adapter(channel),
       conversation: (tenant, id) => this.#application.actors.conversation(tenant, id),
-      conversationIdOf: (record) => this.#conversationIdOf(record),
+      conversationIdOf: (...of) => this.#conversationIdOf(...of),
       self: () => {
         const address = this.mailboxAddress;
         if (address === null) throw invalid("The actor of a thread needs the name `{tenant}:{id}`.");
@@ -49,18 +49,10 @@ export function createChannelClass<Env extends Cloudflare.Env>(
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      this.mailbox.receivesAfter(
-        CONVERSATION_FRAMES,
-        conversationFrames,
-        async () => {
-          const record = this.#runtime.store.find();
-          return record === undefined ? "" : this.#conversationIdOf(record);
-        },
-        (body, { envelope, afterCommit }, conversationId) => {
-          this.#runtime.receive(body, envelope.from.id, conversationId, afterCommit);
-          return null;
-        },
-      );
+      this.mailbox.receives(CONVERSATION_FRAMES, conversationFrames, (body, { envelope, afterCommit }) => {
+        this.#runtime.receive(body, envelope.from.id, afterCommit);
+        return null;
+      });
     }
 
     protected override get mailboxKind() {
@@ -84,14 +76,11 @@ export function createChannelClass<Env extends Cloudflare.Env>(
       });
     }
 
-    async #conversationIdOf({
-      tenant,
-      channel,
-      thread,
-      agentId,
-      generation,
-    }: ChannelRecord): Promise<string> {
-      const key = JSON.stringify([tenant, channel, thread, agentId, generation]);
+    async #conversationIdOf(
+      { tenant, channel, thread, agentId, generation }: ChannelRecord,
+      owner: string,
+    ): Promise<string> {
+      const key = JSON.stringify([tenant, channel, thread, agentId, generation, owner]);
       const plain = `conv_${charactersOf(await sha256Hex(key))}`;
       return newConversationIdOf(plain, agentId, {}, this.#application.location(tenant));
     }

@@ -1,14 +1,15 @@
 /**
  * The text of a running turn, shown in the channel while it grows.
  *
- * CHANNEL-7  A text that is not complete after `FIRST_MS` is shown, and replaced at most every `EDIT_MS`. The complete text replaces the preview. An error
- *            of a preview changes no turn and no post.
+ * CHANNEL-7  A text that is not complete after `FIRST_MS` is shown, and replaced at most every `EDIT_MS`. The complete text replaces the preview. A
+ *            preview passes no text that waits. An error of a preview changes no turn and no post.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { ChannelAdapter } from "../../protocol/channels.ts";
 import { type Frame, parseFrame } from "../../protocol/frames.ts";
 import type { Json } from "../../shared/json.ts";
 import { cut } from "../../shared/text.ts";
+import { PLACEHOLDER } from "./core/posts.ts";
 import type { Preview } from "./store.ts";
 
 /** Slack allows about one message per second and channel. In milliseconds. */
@@ -22,7 +23,9 @@ export interface PreviewPorts {
   clock: Pick<Clock, "now" | "timer">;
   adapter: Pick<ChannelAdapter, "deliver" | "maxLength"> & Required<Pick<ChannelAdapter, "edit">>;
   surface: Json;
-  /** Stores the reference of a sent preview. Called before `end` resolves. */
+  /** Reports whether the first text of a message may be sent now. */
+  mayBegin(): boolean;
+  /** Stores the reference of a placeholder. Called before `end` resolves. */
   store(preview: Preview): void;
 }
 
@@ -58,9 +61,13 @@ export class TurnPreview {
 
   /** Ends the preview of a message. Resolves when nothing is being sent. */
   async end(messageId: string): Promise<void> {
+    this.#close(messageId);
+    await this.#sending;
+  }
+
+  #close(messageId: string): void {
     this.#complete.add(messageId);
     if (this.#message?.id === messageId) this.#stop();
-    await this.#sending;
   }
 
   #stop(): void {
@@ -90,8 +97,9 @@ export class TurnPreview {
     this.#timer = clock.timer(wait, () => {
       this.#timer = null;
       if (this.#message === null || this.#message.text.trim() === "") return;
-      const { length } = this.#message.text;
       this.#sentAt = clock.now();
+      if (this.#message.reference === undefined && !this.ports.mayBegin()) return this.#plan();
+      const { length } = this.#message.text;
       this.#sending = this.#send(this.#message).finally(() => {
         this.#sending = null;
         if (this.#message !== null && this.#message.text.length > length) this.#plan();
@@ -99,17 +107,23 @@ export class TurnPreview {
     });
   }
 
+  /** Shows the text. First sends a placeholder and stores its place, so that a crash leaves no text that nobody replaces. */
   async #send(message: { id: string; text: string; reference?: string }): Promise<void> {
     const { adapter, surface, store } = this.ports;
-    const { id: messageId, reference } = message;
+    const { id: messageId } = message;
     const longest = (adapter.maxLength ?? Number.POSITIVE_INFINITY) - GROWS.length;
-    const text = { text: cut(message.text, longest) + GROWS };
     try {
-      if (reference !== undefined) return void (await adapter.edit(surface, reference, text));
-      const result = await adapter.deliver(surface, text);
-      if (result.status !== "delivered" || result.reference === undefined) return;
-      message.reference = result.reference;
-      store({ messageId, reference: result.reference });
+      if (message.reference === undefined) {
+        const result = await adapter.deliver(surface, { text: PLACEHOLDER });
+        if (result.status !== "delivered" || result.reference === undefined) return;
+        message.reference = result.reference;
+        store({ messageId, reference: result.reference });
+      }
+      if (this.#complete.has(messageId)) return;
+      const text = { text: cut(message.text, longest) + GROWS };
+      const result = await adapter.edit(surface, message.reference, text);
+      // The message can no longer change. The post begins another one.
+      if (result.status === "failed" && !result.retryable) this.#close(messageId);
     } catch (error) {
       console.warn("A preview was not sent.", error);
     }

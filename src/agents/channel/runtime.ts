@@ -10,13 +10,21 @@
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
-import type { ChannelAdapter, ChannelDelivery, ChannelInput } from "../../protocol/channels.ts";
+import type { ChannelAdapter, ChannelDelivery, ChannelInput, ChannelText } from "../../protocol/channels.ts";
 import type { ConversationFrames } from "../../protocol/subscribers.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, errorText } from "../../shared/errors.ts";
 import { type AfterCommit, NotNow } from "../base/mailbox/handlers.ts";
 import { ArmedWakeup, type WakeupPorts } from "../base/runtime/armed-wakeup.ts";
-import { afterAttempt, MAX_ATTEMPTS, type Post, partsOf, pauseMs, textOf } from "./core/posts.ts";
+import {
+  afterAttempt,
+  MAX_ATTEMPTS,
+  PLACEHOLDER,
+  type Post,
+  partsOf,
+  pauseMs,
+  textOf,
+} from "./core/posts.ts";
 import { TurnPreview } from "./preview.ts";
 import { type ChannelRecord, ChannelStore, type WaitingInput } from "./store.ts";
 import { type StartedStream, ThreadConversation, type ThreadPorts } from "./thread-conversation.ts";
@@ -49,7 +57,7 @@ export class ChannelRuntime {
     this.#conversation = new ThreadConversation({
       ...{ store: this.store, commit: (body) => this.#commit(body) },
       conversation: (...of) => ports.conversation(...of),
-      conversationIdOf: (record) => ports.conversationIdOf(record),
+      conversationIdOf: (...of) => ports.conversationIdOf(...of),
       self: () => ports.self(),
     });
   }
@@ -69,10 +77,6 @@ export class ChannelRuntime {
 
   /** Resumes the work of an earlier life. */
   wake(): void {
-    const input = this.store.find() && this.store.nextInput();
-    // The attempt of an earlier life is over.
-    if (input !== undefined && input.attempts > 0)
-      this.store.delayInput(input.seq, input.attempts, this.ports.clock.now());
     this.reconcile();
     this.#wakeup.doubt();
   }
@@ -92,39 +96,33 @@ export class ChannelRuntime {
         retriable: true,
       });
     await this.#commit(() => {
-      const record = this.store.find();
-      if (record === undefined) this.store.put({ channel, tenant, agentId, thread, generation: 0 });
-      else if (record.agentId !== agentId) this.store.renew({ ...record, agentId });
+      if (this.store.find() === undefined)
+        this.store.put({ channel, tenant, agentId, thread, generation: 0 });
       this.store.addInput(input, this.ports.clock.now());
     });
     this.reconcile();
   }
 
-  /** Stores the posts of frames (CHANNEL-4). Runs in the transaction of the envelope. */
+  /** Stores the posts of frames (CHANNEL-4). Runs in the transaction of the envelope. `from` is the conversation. */
   receive(
     { frames, ended }: ConversationFrames,
     from: string,
-    conversationId: string,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
     const record = this.store.find();
-    // An earlier conversation of the thread may still answer.
-    if (record === undefined || from !== conversationId) return;
-    if (ended !== undefined) {
-      this.store.renew(record);
-      this.store.forget();
-    }
+    if (record === undefined) return;
     const { clock } = this.ports;
-    const adapter = this.ports.adapter(record.channel);
     for (const frame of frames) {
-      const text = textOf(frame, adapter.edit !== undefined);
-      if (text === null || frame.turnId === undefined) continue;
-      const place = this.store.placeOf(frame.turnId);
-      if (place === undefined && this.store.mayHaveBegun)
+      const { turnId, messageId } = frame;
+      if (turnId === undefined) continue;
+      const place = this.store.placeOf(turnId);
+      if (place === undefined && this.store.mayHaveBegunIn(from))
         throw new NotNow("The turn of a message begins now.", 500);
       // Somebody else began the turn, such as a reader in the console.
-      if (place === undefined) continue;
-      const { turnId, messageId } = frame;
+      if (place?.conversationId !== from) continue;
+      const adapter = this.ports.adapter(record.channel);
+      const text = textOf(frame, adapter.edit !== undefined);
+      if (text === null) continue;
       const parts = partsOf(text.text, adapter.maxLength);
       for (const [index, part] of parts.entries()) {
         const isLast = index === parts.length - 1;
@@ -136,6 +134,10 @@ export class ChannelRuntime {
           clock.now(),
         );
       }
+    }
+    if (ended !== undefined) {
+      if (record.conversation?.id === from) this.store.renew(record);
+      this.store.forget(from);
     }
     const armed = this.#wakeup.write(0);
     afterCommit(() => {
@@ -149,24 +151,21 @@ export class ChannelRuntime {
     if (this.#isBeginning) return;
     this.#isBeginning = true;
     try {
-      for (let input = this.#dueInput(); input !== undefined; input = this.#dueInput())
-        await this.#attempt(input);
+      const next = () => this.store.dueInput(this.ports.clock.now());
+      for (let input = next(); input !== undefined; input = next()) await this.#attempt(input);
     } finally {
       this.#isBeginning = false;
       await this.#wakeup.whenArmed();
     }
   }
 
-  #dueInput(): WaitingInput | undefined {
-    const input = this.store.nextInput();
-    return input !== undefined && input.due <= this.ports.clock.now() ? input : undefined;
-  }
-
   async #attempt(input: WaitingInput): Promise<void> {
     const { clock } = this.ports;
-    const { seq, surface } = input;
-    const attempts = input.attempts + 1;
-    await this.#commit(() => this.store.delayInput(seq, attempts, clock.now() + ATTEMPT_MS));
+    const { seq, surface, body } = input;
+    await this.#commit(() => {
+      if (body.answer === undefined) this.#place(input);
+      this.store.beginInput(seq, clock.now() + ATTEMPT_MS);
+    });
     try {
       const started = await this.#inTime(() => this.#conversation.start(input));
       const preview = started === null ? null : this.#previewOf(started.turnId, surface);
@@ -174,6 +173,7 @@ export class ChannelRuntime {
       if (started !== null) this.#follow(started, preview);
     } catch (error) {
       const mayPass = !(error instanceof DramatisError) || error.retriable;
+      const attempts = input.attempts + 1;
       console.warn("A message of a channel could not begin its turn.", error);
       await this.#commit(() => {
         if (mayPass && attempts < MAX_ATTEMPTS)
@@ -185,6 +185,15 @@ export class ChannelRuntime {
     }
   }
 
+  /** Stores where a message starts its turn. A changed agent begins with a new message. A begun message ends where it began. */
+  #place({ seq, body, conversationId }: WaitingInput): void {
+    const record = this.#record();
+    if (conversationId === undefined && record.agentId !== body.agentId)
+      this.store.renew({ ...record, agentId: body.agentId });
+    const { conversation } = this.#record();
+    if (conversation !== undefined) this.store.placeInput(seq, conversation.id);
+  }
+
   /** Returns the preview of a turn; `null` if the channel sends only complete texts. */
   #previewOf(turnId: string, surface: WaitingInput["surface"]): TurnPreview | null {
     const adapter = this.ports.adapter(this.#record().channel);
@@ -194,9 +203,11 @@ export class ChannelRuntime {
       ...{ clock: this.ports.clock, surface },
       adapter: {
         ...defined({ maxLength }),
-        deliver: (...of) => this.#inTime(() => adapter.deliver(...of)),
-        edit: (...of) => this.#inTime(() => edit.apply(adapter, of)),
+        deliver: (place, text) => this.#inTime((signal) => adapter.deliver(place, text, signal)),
+        edit: (place, at, text) => this.#inTime((signal) => edit.call(adapter, place, at, text, signal)),
       },
+      // A preview passes no text that waits.
+      mayBegin: () => this.store.nextPost() === undefined,
       store: (shown) => this.ports.database.transaction(() => this.store.putPreview(turnId, shown)),
     });
     this.#previews.set(turnId, preview);
@@ -231,10 +242,10 @@ export class ChannelRuntime {
     if (post?.seq !== waiting.seq) return true;
     const adapter = this.#adapter();
     const isRepeatable = adapter?.edit !== undefined;
-    const attempts = post.attempts + 1;
     const isLost = post.isSending && !isRepeatable;
     if (!isLost)
-      await this.#commit(() => this.store.markPost(post.seq, true, attempts, clock.now() + ATTEMPT_MS));
+      await this.#commit(() => this.store.markPost(post.seq, true, post.attempts, clock.now() + ATTEMPT_MS));
+    const attempts = post.attempts + 1;
     const result = adapter === null ? ABSENT : isLost ? LOST : await this.#send(adapter, post);
     const next = afterAttempt({ attempts, isRepeatable }, result);
     if (next.type === "given up") {
@@ -251,18 +262,22 @@ export class ChannelRuntime {
 
   /** Sends a text, or replaces the placeholder by it (CHANNEL-5). */
   async #send(adapter: ChannelAdapter, { seq, surface, body, replaces }: Post): Promise<ChannelDelivery> {
+    const deliver = (text: ChannelText) => this.#inTime((signal) => adapter.deliver(surface, text, signal));
+    const edit = (reference: string) =>
+      this.#inTime(async (signal) => adapter.edit?.(surface, reference, body, signal) ?? ABSENT);
     try {
-      if (adapter.edit === undefined) return await this.#inTime(() => adapter.deliver(surface, body));
-      let reference = replaces;
-      if (reference === undefined) {
-        const result = await this.#inTime(() => adapter.deliver(surface, { text: PLACEHOLDER }));
-        if (result.status !== "delivered" || result.reference === undefined) return result;
-        reference = result.reference;
-        const sent = reference;
-        await this.#commit(() => this.store.putPlaceholder(seq, sent));
+      if (adapter.edit === undefined) return await deliver(body);
+      if (replaces !== undefined) {
+        const result = await edit(replaces);
+        if (result.status !== "failed" || result.retryable) return result;
+        // Somebody deleted the message, or its time for edits is over.
       }
-      const place = reference;
-      return await this.#inTime(async () => adapter.edit?.(surface, place, body) ?? ABSENT);
+      const result = await deliver({ text: PLACEHOLDER });
+      if (result.status !== "delivered") return result;
+      const { reference } = result;
+      if (reference === undefined) return WITHOUT_REFERENCE;
+      await this.#commit(() => this.store.putPlaceholder(seq, reference));
+      return await edit(reference);
     } catch (error) {
       return { status: "uncertain", error: { code: "UNKNOWN", message: errorText(error) } };
     }
@@ -278,7 +293,7 @@ export class ChannelRuntime {
   }
 
   /** Throws `UNAVAILABLE` if an attempt has no result in time. */
-  #inTime<Value>(attempt: () => Promise<Value>): Promise<Value> {
+  #inTime<Value>(attempt: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
     const reason = unanswered("The attempt", ATTEMPT_MS);
     return withDeadline(this.ports.clock, ATTEMPT_MS, attempt, { reason });
   }
@@ -302,12 +317,15 @@ export class ChannelRuntime {
   }
 }
 
-/** The text of a message before its text is known to be sent once. */
-const PLACEHOLDER = "…";
 const ABSENT: ChannelDelivery = {
   status: "failed",
   retryable: true,
   error: { code: "UNAVAILABLE", message: "The application has no such channel now." },
+};
+const WITHOUT_REFERENCE: ChannelDelivery = {
+  status: "failed",
+  retryable: false,
+  error: { code: "NO_REFERENCE", message: "An adapter with `edit` returns a `reference` from `deliver`." },
 };
 const LOST: ChannelDelivery = {
   status: "uncertain",

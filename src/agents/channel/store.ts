@@ -11,16 +11,19 @@ const KEPT_MS = 14 * 86_400_000;
 
 const TABLES = [
   `CREATE TABLE IF NOT EXISTS channel_inputs (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL,
-    subject TEXT NOT NULL, surface TEXT NOT NULL, is_answer INTEGER NOT NULL, body TEXT, turn_id TEXT, previews TEXT, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
+    subject TEXT NOT NULL, surface TEXT NOT NULL, is_answer INTEGER NOT NULL, body TEXT, conversation_id TEXT, turn_id TEXT, previews TEXT,
+    is_trying INTEGER NOT NULL, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
   "CREATE INDEX IF NOT EXISTS channel_inputs_by_turn ON channel_inputs (turn_id) WHERE turn_id IS NOT NULL",
   "CREATE INDEX IF NOT EXISTS channel_inputs_open ON channel_inputs (is_answer DESC, seq) WHERE body IS NOT NULL",
   `CREATE TABLE IF NOT EXISTS channel_posts (seq INTEGER PRIMARY KEY AUTOINCREMENT, surface TEXT NOT NULL, body TEXT NOT NULL,
     turn_id TEXT, message_id TEXT, reference TEXT, is_sending INTEGER NOT NULL, attempts INTEGER NOT NULL, due INTEGER NOT NULL)`,
 ];
 
+/** The events that may be next: each answer, and the oldest message. */
+const NEXT_INPUTS = `SELECT * FROM (SELECT * FROM channel_inputs WHERE body IS NOT NULL AND is_answer = 1 ORDER BY seq)
+  UNION ALL SELECT * FROM (SELECT * FROM channel_inputs WHERE body IS NOT NULL AND is_answer = 0 ORDER BY seq LIMIT 1)`;
 const NEXT_DUE = `SELECT min(due) AS due FROM (
-  SELECT * FROM (SELECT due FROM channel_inputs WHERE body IS NOT NULL ORDER BY is_answer DESC, seq LIMIT 1)
-  UNION ALL SELECT * FROM (SELECT due FROM channel_posts ORDER BY seq LIMIT 1))`;
+  SELECT due FROM (${NEXT_INPUTS}) UNION ALL SELECT * FROM (SELECT due FROM channel_posts ORDER BY seq LIMIT 1))`;
 
 /** A thread of a channel, and its conversation. */
 export interface ChannelRecord {
@@ -30,8 +33,8 @@ export interface ChannelRecord {
   thread: string;
   /** Changes when a conversation of the thread is over. */
   generation: number;
-  /** The user who began the conversation. Absent until it exists. */
-  owner?: string;
+  /** The conversation, and the user who began it. Absent until it exists. */
+  conversation?: { id: string; owner: string };
 }
 
 /** An event that waits for its turn. */
@@ -40,9 +43,11 @@ export interface WaitingInput {
   id: string;
   subject: string;
   surface: Json;
-  body: Pick<ChannelInput, "text" | "answer" | "untrusted">;
+  body: Pick<ChannelInput, "agentId" | "text" | "answer" | "untrusted">;
+  /** The conversation in which an attempt may have started the turn. */
+  conversationId?: string;
+  /** Attempts with a result. A crash is no result. */
   attempts: number;
-  due: number;
 }
 
 /** A message of which a part was posted. */
@@ -50,6 +55,16 @@ export interface Preview {
   messageId: string;
   reference: string;
 }
+
+type InputRow = {
+  seq: number;
+  id: string;
+  subject: string;
+  surface: string;
+  body: string;
+  conversation_id: string | null;
+  attempts: number;
+};
 
 type PostRow = {
   seq: number;
@@ -80,24 +95,28 @@ export class ChannelStore {
     this.#record.put(record);
   }
 
-  /** Begins another conversation with the next event. */
-  renew({ owner: _, ...record }: ChannelRecord): void {
+  /** Begins another conversation with the next message. */
+  renew({ conversation: _, ...record }: ChannelRecord): void {
     this.put({ ...record, generation: record.generation + 1 });
   }
 
   /** Deletes what the thread knows of a deleted conversation, except the ids of its events. */
-  forget(): void {
+  forget(conversationId: string): void {
     this.#run(
-      "UPDATE channel_inputs SET subject = '', surface = 'null', turn_id = NULL, previews = NULL WHERE body IS NULL",
+      "DELETE FROM channel_posts WHERE turn_id IN (SELECT turn_id FROM channel_inputs WHERE conversation_id = ?)",
+      conversationId,
     );
-    this.#run("DELETE FROM channel_posts WHERE turn_id IS NOT NULL");
+    this.#run(
+      "UPDATE channel_inputs SET subject = '', surface = 'null', conversation_id = NULL, turn_id = NULL, previews = NULL WHERE conversation_id = ? AND body IS NULL",
+      conversationId,
+    );
   }
 
   /** Adds an event, unless it is known. Deletes some old events. */
-  addInput({ id, subject, surface, text, answer, untrusted }: ChannelInput, now: number): void {
-    const body = JSON.stringify({ text, answer, untrusted });
+  addInput({ id, subject, surface, agentId, text, answer, untrusted }: ChannelInput, now: number): void {
+    const body = JSON.stringify({ agentId, text, answer, untrusted });
     this.#run(
-      `INSERT INTO channel_inputs (id, at, subject, surface, is_answer, body, attempts, due) VALUES (?, ?, ?, ?, ?, ?, 0, ?)
+      `INSERT INTO channel_inputs (id, at, subject, surface, is_answer, body, is_trying, attempts, due) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?)
         ON CONFLICT (id) DO NOTHING`,
       ...[id, now, subject, JSON.stringify(surface), answer === undefined ? 0 : 1, body, now],
     );
@@ -113,10 +132,10 @@ export class ChannelStore {
     return row?.due ?? undefined;
   }
 
-  /** An event may have started a turn that is not stored yet. */
-  get mayHaveBegun(): boolean {
-    const sql = "SELECT 1 AS one FROM channel_inputs WHERE body IS NOT NULL AND attempts > 0 LIMIT 1";
-    return this.stores.database.all(sql).length > 0;
+  /** An event may have started a turn of the conversation that is not stored yet. */
+  mayHaveBegunIn(conversationId: string): boolean {
+    const sql = "SELECT 1 AS one FROM channel_inputs WHERE body IS NOT NULL AND conversation_id = ? LIMIT 1";
+    return this.stores.database.all(sql, conversationId).length > 0;
   }
 
   get waiting(): number {
@@ -126,18 +145,36 @@ export class ChannelStore {
     return row?.n ?? 0;
   }
 
-  /** Returns the next event: an answer, which passes the messages, or the oldest message. */
-  nextInput(): WaitingInput | undefined {
-    const [row] = this.stores.database.all<
-      Omit<WaitingInput, "surface" | "body"> & { surface: string; body: string }
-    >(
-      "SELECT seq, id, subject, surface, body, attempts, due FROM channel_inputs WHERE body IS NOT NULL ORDER BY is_answer DESC, seq LIMIT 1",
+  /** Returns the next event that is due: an answer, which passes the messages, or the oldest message. An attempt of an earlier life is over. */
+  dueInput(now: number): WaitingInput | undefined {
+    const [row] = this.stores.database.all<InputRow>(
+      `SELECT * FROM (${NEXT_INPUTS}) WHERE is_trying = 1 OR due <= ? ORDER BY is_answer DESC, seq LIMIT 1`,
+      now,
     );
-    return row && { ...row, surface: JSON.parse(row.surface), body: JSON.parse(row.body) };
+    if (row === undefined) return undefined;
+    const { seq, id, subject, attempts, conversation_id: conversationId } = row;
+    return {
+      ...{ seq, id, subject, attempts, surface: JSON.parse(row.surface), body: JSON.parse(row.body) },
+      ...(conversationId !== null && { conversationId }),
+    };
   }
 
+  /** Stores that an attempt runs. */
+  beginInput(seq: number, due: number): void {
+    this.#run("UPDATE channel_inputs SET is_trying = 1, due = ? WHERE seq = ?", due, seq);
+  }
+
+  /** Stores the conversation in which the next attempt starts the turn. */
+  placeInput(seq: number, conversationId: string): void {
+    this.#run("UPDATE channel_inputs SET conversation_id = ? WHERE seq = ?", conversationId, seq);
+  }
+
+  /** Stores that attempts failed, and the time of the next one. */
   delayInput(seq: number, attempts: number, due: number): void {
-    this.#run("UPDATE channel_inputs SET attempts = ?, due = ? WHERE seq = ?", attempts, due, seq);
+    this.#run(
+      "UPDATE channel_inputs SET is_trying = 0, attempts = ?, due = ? WHERE seq = ?",
+      ...[attempts, due, seq],
+    );
   }
 
   /** Ends an event. Its text is deleted. */
@@ -146,12 +183,27 @@ export class ChannelStore {
   }
 
   /** Returns where the answers of a turn go, and the references of its previews by message; `undefined` if no event of this thread started it. */
-  placeOf(turnId: string): { surface: Json; previews: Record<string, string> } | undefined {
-    const [row] = this.stores.database.all<{ surface: string; previews: string | null }>(
-      "SELECT surface, previews FROM channel_inputs WHERE turn_id = ? ORDER BY seq DESC LIMIT 1",
+  placeOf(
+    turnId: string,
+  ): { surface: Json; conversationId: string; previews: Record<string, string> } | undefined {
+    const [row] = this.stores.database.all<{
+      surface: string;
+      conversation_id: string;
+      previews: string | null;
+    }>(
+      "SELECT surface, conversation_id, previews FROM channel_inputs WHERE turn_id = ? ORDER BY seq DESC LIMIT 1",
       turnId,
     );
-    return row && { surface: JSON.parse(row.surface), previews: JSON.parse(row.previews ?? "{}") };
+    if (row === undefined) return undefined;
+    const { surface, conversation_id: conversationId, previews } = row;
+    return { conversationId, surface: JSON.parse(surface), previews: JSON.parse(previews ?? "{}") };
+  }
+
+  /** Returns the conversations of the thread, the newest first. */
+  conversations(): string[] {
+    const sql =
+      "SELECT conversation_id AS id FROM channel_inputs WHERE conversation_id IS NOT NULL GROUP BY conversation_id ORDER BY max(seq) DESC";
+    return this.stores.database.all<{ id: string }>(sql).map(({ id }) => id);
   }
 
   putPreview(turnId: string, { messageId, reference }: Preview): void {

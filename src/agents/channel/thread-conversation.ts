@@ -1,13 +1,16 @@
 /** The conversation of a thread: creates it, subscribes to it, and starts its turns (CHANNEL-2, CHANNEL-3). */
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { ChannelInput } from "../../protocol/channels.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { defined } from "../../shared/defined.ts";
-import { type Result, unwrap } from "../../shared/errors.ts";
+import { notFound, type Result, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import type { ChannelRecord, ChannelStore, WaitingInput } from "./store.ts";
 
 /** The frames that cause posts. */
 const TYPES = ["message.completed", "turn.failed", "approval.requested"] as const;
+
+type Answer = NonNullable<ChannelInput["answer"]>;
 
 /** A started turn, and the stream of its frames. */
 export interface StartedStream {
@@ -17,8 +20,8 @@ export interface StartedStream {
 
 export interface ThreadPorts {
   conversation(tenant: string, id: string): Promise<ConversationActor>;
-  /** Returns the id of the conversation of a thread, which depends only on the record. */
-  conversationIdOf(record: ChannelRecord): Promise<string>;
+  /** Returns the id of the conversation that a user begins. It depends only on the record and the user. */
+  conversationIdOf(record: ChannelRecord, owner: string): Promise<string>;
   /** The address of this actor. */
   self(): ActorAddress;
 }
@@ -35,59 +38,72 @@ export class ThreadConversation {
 
   constructor(private readonly ports: Context) {}
 
-  /** Starts the turn of an event, or gives its answer to the call that waits. Repeated starts return the same turn. */
-  async start(input: WaitingInput, isAgain = false): Promise<StartedStream | null> {
-    const { id: key, subject, body } = input;
-    const record = await this.#opened(subject);
-    const { tenant, owner = subject } = record;
-    const principal = principalOf(tenant, subject);
-    const id = await this.ports.conversationIdOf(record);
+  /** Starts the turn of a message, or gives an answer to the call that waits. Repeated starts return the same turn. */
+  start(input: WaitingInput): Promise<StartedStream | null> {
+    return input.body.answer === undefined
+      ? this.#startTurn(input)
+      : this.#resolve(input.subject, input.body.answer);
+  }
+
+  async #startTurn(input: WaitingInput, isAgain = false): Promise<StartedStream> {
+    const { id: idempotencyKey, subject, body } = input;
+    const { tenant, id, ...opened } = await this.#opened(input);
+    const owner = principalOf(tenant, opened.owner);
     const conversation = await this.ports.conversation(tenant, id);
-    const run = async (): Promise<Result<StartedStream | null>> => {
-      const subscribed = await this.#subscribe(conversation, id, principalOf(tenant, owner));
+    const run = async (): Promise<Result<StartedStream>> => {
+      const subscribed = await this.#subscribe(conversation, id, owner);
       if (!subscribed.ok) return subscribed;
-      if (body.answer === undefined) {
-        const turn = { content: body.text, idempotencyKey: key, ...defined({ untrusted: body.untrusted }) };
-        return conversation.streamTurn(principal, turn, "ndjson", true);
-      }
-      const { operationId, approved } = body.answer;
-      const resolved = await conversation.resolveApproval(principal, operationId, { approved });
-      return resolved.ok ? { ok: true, value: null } : resolved;
+      const turn = { content: body.text, idempotencyKey, ...defined({ untrusted: body.untrusted }) };
+      return conversation.streamTurn(principalOf(tenant, subject), turn, "ndjson", true);
     };
     const result = await run();
     if (result.ok) return result.value;
     const { code } = result.error;
-    // Only people who wrote in the thread may approve.
-    if (body.answer === undefined && subject !== owner && (code === "NOT_FOUND" || code === "FORBIDDEN")) {
-      const participant = { type: "user", id: subject } as const;
-      const added = await conversation.addParticipant(principalOf(tenant, owner), participant);
+    if (subject !== owner.subject && (code === "NOT_FOUND" || code === "FORBIDDEN")) {
+      const added = await conversation.addParticipant(owner, { type: "user", id: subject });
       if (added.ok) return unwrap(await run());
     }
-    const isOver = code === "NOT_FOUND" || code === "CONVERSATION_CLOSED";
-    if (isAgain || !isOver || body.answer !== undefined) return unwrap(result);
-    await this.#nextGeneration(record);
-    return this.start(input, true);
+    if (isAgain || (code !== "NOT_FOUND" && code !== "CONVERSATION_CLOSED")) return unwrap(result);
+    await this.#leave(id, code === "NOT_FOUND");
+    return this.#startTurn(input, true);
   }
 
-  /** Returns the record with an existing conversation, which sends its frames to this actor (CHANNEL-3). */
-  async #opened(subject: string): Promise<ChannelRecord> {
-    for (;;) {
-      const record = this.#record();
-      if (record.owner !== undefined) return record;
-      const principal = principalOf(record.tenant, subject);
-      const id = await this.ports.conversationIdOf(record);
-      const conversation = await this.ports.conversation(record.tenant, id);
-      const created = await conversation.create(principal, {
-        ...{ id, agentId: record.agentId, fingerprint: "channel" },
-      });
-      if (!created.ok && created.error.code === "CONFLICT") {
-        await this.#nextGeneration(record);
-        continue;
-      }
+  /** Gives an answer to the conversation that asked. Only people who wrote in the thread may answer, and an answer begins nothing. */
+  async #resolve(subject: string, { operationId, approved }: Answer): Promise<null> {
+    const { tenant } = this.#record();
+    let result: Result<unknown> = { ok: false, error: notFound("Nothing waits for an answer.").toData() };
+    for (const id of this.ports.store.conversations()) {
+      const conversation = await this.ports.conversation(tenant, id);
+      result = await conversation.resolveApproval(principalOf(tenant, subject), operationId, { approved });
+      if (result.ok || (result.error.code !== "NOT_FOUND" && result.error.code !== "FORBIDDEN")) break;
+    }
+    unwrap(result);
+    return null;
+  }
+
+  /** Returns the conversation, which sends its frames to this actor. Creates it for the sender of a message (CHANNEL-3). */
+  async #opened(input: WaitingInput): Promise<{ tenant: string; id: string; owner: string }> {
+    const record = this.#record();
+    const { tenant, agentId, generation } = record;
+    if (record.conversation !== undefined) return { tenant, ...record.conversation };
+    const owner = input.subject;
+    const principal = principalOf(tenant, owner);
+    const id = await this.ports.conversationIdOf(record, owner);
+    const conversation = await this.ports.conversation(tenant, id);
+    const created = await conversation.create(principal, { id, agentId, fingerprint: "channel" });
+    const isDeleted = !created.ok && created.error.code === "CONFLICT";
+    if (!isDeleted) {
       unwrap(created);
       unwrap(await this.#subscribe(conversation, id, principal));
-      await this.ports.commit(() => this.ports.store.put({ ...record, owner: subject }));
     }
+    await this.ports.commit(() => {
+      const current = this.#record();
+      if (current.generation !== generation) return;
+      if (isDeleted) return this.ports.store.renew(current);
+      this.ports.store.put({ ...current, conversation: { id, owner } });
+      this.ports.store.placeInput(input.seq, id);
+    });
+    return this.#opened(input);
   }
 
   /** Asks for the frames of a conversation. Each life asks again, because a conversation drops a subscriber that fails for an hour. */
@@ -98,8 +114,13 @@ export class ThreadConversation {
     return subscribed;
   }
 
-  async #nextGeneration(record: ChannelRecord): Promise<void> {
-    await this.ports.commit(() => this.ports.store.renew(record));
+  /** Leaves a conversation that is over. If it is gone, the thread forgets it. */
+  async #leave(id: string, isGone: boolean): Promise<void> {
+    await this.ports.commit(() => {
+      const record = this.#record();
+      if (record.conversation?.id === id) this.ports.store.renew(record);
+      if (isGone) this.ports.store.forget(id);
+    });
   }
 
   #record(): ChannelRecord {

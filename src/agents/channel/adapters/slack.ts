@@ -56,7 +56,7 @@ export function slack({
   signingSecret,
   apiUrl = "https://slack.com/api",
 }: SlackOptions): ChannelAdapter {
-  const call = async (method: string, body: object): Promise<ChannelDelivery> => {
+  const call = async (method: string, body: object, signal?: AbortSignal): Promise<ChannelDelivery> => {
     if (!botToken) throw unset("botToken");
     let response: Response;
     try {
@@ -65,6 +65,7 @@ export function slack({
         headers: { authorization: `Bearer ${botToken}`, "content-type": "application/json; charset=utf-8" },
         body: JSON.stringify(body),
         redirect: "manual",
+        signal: signal ?? null,
       });
     } catch (error) {
       return { status: "uncertain", error: { code: "NETWORK", message: errorText(error) } };
@@ -89,14 +90,14 @@ export function slack({
       });
       return { events, response: received.response };
     },
-    deliver(surface, text) {
+    deliver(surface, text, signal) {
       const { channelId, threadTs } = surfaceSchema.parse(surface);
       const thread = threadTs === undefined ? {} : { thread_ts: threadTs };
-      return call("chat.postMessage", { channel: channelId, ...thread, ...contentOf(text) });
+      return call("chat.postMessage", { channel: channelId, ...thread, ...contentOf(text) }, signal);
     },
-    edit(surface: Json, reference, text) {
+    edit(surface: Json, reference, text, signal) {
       const { channelId } = surfaceSchema.parse(surface);
-      return call("chat.update", { channel: channelId, ts: reference, ...contentOf(text) });
+      return call("chat.update", { channel: channelId, ts: reference, ...contentOf(text) }, signal);
     },
   };
 }
@@ -111,7 +112,9 @@ function contentOf({ text, approval }: ChannelText): object {
     })),
   };
   // A model must not notify a whole channel, and Slack must not open addresses that a model writes.
-  const shown = text.replaceAll(/<(?=[!@#])/g, "&lt;");
+  const escaped = text.replaceAll(/<(?=[!@#])/g, "&lt;");
+  // The full-width sign is as long as the sign that it replaces.
+  const shown = escaped.length <= MAX_LENGTH ? escaped : text.replaceAll(/<(?=[!@#])/g, "＜");
   const blocks = [{ type: "markdown", text: shown }, ...(buttons === undefined ? [] : [buttons])];
   return { text: shown, blocks, unfurl_links: false, unfurl_media: false };
 }

@@ -13,12 +13,21 @@ import { shorten, wholeLength } from "../../../shared/text.ts";
 
 /** Attempts of a post or of an input. With the pauses, they take about an hour. */
 export const MAX_ATTEMPTS = 12;
+/** The text of a message until its place is stored. */
+export const PLACEHOLDER = "…";
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 600_000;
 /** A platform may ask for at most this pause. */
 const MAX_ASKED_MS = 3_600_000;
 /** A request for approval with a longer input has no buttons. In UTF-16 units. */
 const MAX_INPUT_LENGTH = 8_000;
+
+/** What a frame without its data posts. */
+const TOO_LONG: Partial<Record<SubscribedFrame["type"], string>> = {
+  "message.completed": "The answer is too long for this place. Read it in the console.",
+  "approval.requested":
+    "A call needs an approval, and its input is too long for this place. Answer in the console.",
+};
 
 /** The state of a post that waits. */
 export interface Post {
@@ -59,10 +68,10 @@ export function pauseMs(attempts: number): number {
 
 /** Returns the text that a frame posts; `null` if it posts none. `withInterim`: texts beside calls of tools are posted, too. */
 export function textOf(frame: SubscribedFrame, withInterim: boolean): ChannelText | null {
-  if (frame.omitted)
-    return frame.type === "message.completed"
-      ? { text: "The answer is too long for this place. Read it in the console." }
-      : null;
+  if (frame.omitted) {
+    const text = TOO_LONG[frame.type];
+    return text === undefined ? null : { text };
+  }
   switch (frame.type) {
     case "message.completed": {
       const { content, interim } = frame.data;
