@@ -90,6 +90,14 @@ describe("CHANNEL-4 the text of a frame", () => {
     expect(textOf(message("I look.", true), false)).toBeNull();
   });
 
+  test("of a frame without its data says where to read or answer", () => {
+    const omitted = (type: "message.completed" | "approval.requested" | "turn.completed") =>
+      textOf({ v: 1, time: "2026-01-01T00:00:00Z", turnId: "turn_1", type, omitted: true }, true);
+    expect(omitted("message.completed")?.text).toContain("Read it in the console.");
+    expect(omitted("approval.requested")).toEqual({ text: expect.stringContaining("Answer in the console.") });
+    expect(omitted("turn.completed")).toBeNull();
+  });
+
   test("of a request for approval names the call to answer, also that of an agent below", () => {
     const data = { name: "ask", input: {}, expiresAt: "2026-01-02T00:00:00Z" };
     const own = textOf(

@@ -284,6 +284,8 @@ describe("I15 Slack", () => {
     await place.say(new Play({ replies: [[{ text: "<!channel> 1 < 2 <https://a.example>" }]] }).content);
     expect(await place.texts(1)).toEqual(["&lt;!channel> 1 < 2 <https://a.example>"]);
     expect((await place.seen()).messages[0]).toMatchObject({ unfurl_links: false, unfurl_media: false });
+    await place.say(new Play({ replies: [[{ text: "<!".repeat(6_000) }]] }).content);
+    expect((await place.texts(2)).at(-1)).toBe("＜!".repeat(6_000));
   });
 
   test("CHANNEL-7 the answer grows in one message while the model writes", async () => {
