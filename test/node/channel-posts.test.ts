@@ -94,7 +94,9 @@ describe("CHANNEL-4 the text of a frame", () => {
     const omitted = (type: "message.completed" | "approval.requested" | "turn.completed") =>
       textOf({ v: 1, time: "2026-01-01T00:00:00Z", turnId: "turn_1", type, omitted: true }, true);
     expect(omitted("message.completed")?.text).toContain("Read it in the console.");
-    expect(omitted("approval.requested")).toEqual({ text: expect.stringContaining("Answer in the console.") });
+    expect(omitted("approval.requested")).toEqual({
+      text: expect.stringContaining("Answer in the console."),
+    });
     expect(omitted("turn.completed")).toBeNull();
   });
 
