@@ -15,7 +15,7 @@ const EVENT = {
   ...{ subject: "ada", surface: 1, text: "Hello." },
 };
 
-/** A thread with an adapter, whose conversations do not answer. `live` begins another life on the same storage. */
+/** A thread with an adapter. Its conversations do not answer. `live` begins another life on the same storage. */
 function threadWith(adapter: ChannelAdapter) {
   const database = new NodeSqlDatabase();
   const clock = new VirtualClock();
@@ -39,7 +39,7 @@ function threadWith(adapter: ChannelAdapter) {
       conversation: { id: "conv_1", owner: "ada" },
     }),
   );
-  /** Adds a message whose turn runs. */
+  /** Adds a message with a running turn. */
   const addTurn = (id: string, turnId: string, conversationId = "conv_1") =>
     database.transaction(() => {
       store.addInput({ ...EVENT, id }, clock.now());

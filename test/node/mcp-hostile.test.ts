@@ -37,7 +37,7 @@ function sendJson(response: ServerResponse, body: object, status = 200): void {
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** Answers the handshake of an older revision. Returns the message if it is another one. */
+/** Answers the handshake of an older revision. Returns any other message. */
 function handshake(body: string, response: ServerResponse): { id: number } | undefined {
   const { id, method } = body === "" ? { id: 0, method: "" } : JSON.parse(body);
   const serverInfo = { name: "hostile", version: "1" };

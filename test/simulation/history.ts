@@ -281,7 +281,7 @@ export interface ClientOutcome {
 }
 
 /** A conversation at rest. */
-/** The replay of an ended turn, or the problem with it. An active turn has none of these. */
+/** The replay of an ended turn, or the problem with it. An active turn has no replay. */
 export interface ReplayRecord {
   turnId: string;
   recording?: TurnRecording;

@@ -24,7 +24,7 @@ export interface SimulatedRun {
   tokens: number;
 }
 
-/** The highest point at which a life may be killed. */
+/** The last point for the end of a life. */
 const LAST_POINT = 600;
 
 export async function simulateRun(seed: number): Promise<SimulatedRun | null> {

@@ -1,4 +1,4 @@
-/** A server that takes notices of webhooks. Tests tell it its answers, and read what came. */
+/** A server that takes notices of webhooks. Tests set its answers, and read its requests. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 

@@ -1,6 +1,6 @@
 /**
  * Requests of programs that speak OpenAI's protocols, as the programs send them. Recorded from Codex CLI 0.171, Cline CLI 3.0.65,
- * Continue CLI 1.5.47 and LangChain's `ChatOpenAI`, the client of LibreChat. Those of Open WebUI follow its source.
+ * Continue CLI 1.5.47 and LangChain's `ChatOpenAI`, the client of LibreChat. The requests of Open WebUI follow its source.
  */
 import { exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";

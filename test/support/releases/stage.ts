@@ -71,7 +71,7 @@ export class Stage {
   route: (to: ActorAddress) => Receiver | undefined = () => undefined;
   /** The other conversations on the same clock. */
   readonly peers: Stage[] = [];
-  /** The versions of the agent whose call opens this conversation. They are given, because their hashes take real time. */
+  /** The versions of the agent that opens this conversation by a call. They are given, because their hashes take real time. */
   calledChain: VersionChain | null = null;
   /** The id of the conversation before it exists. */
   id = "";
