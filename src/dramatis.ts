@@ -75,7 +75,7 @@ import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
 import { defined } from "./shared/defined.ts";
 import { unavailable } from "./shared/errors.ts";
-import { allowedHosts } from "./shared/host-rules.ts";
+import { allowedHosts, listedIn } from "./shared/host-rules.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
 import {
   checkAgents,
@@ -154,10 +154,10 @@ export function dramatis(options: DramatisOptions) {
 
   const trusted = (env: DramatisEnv) => hostsOf(inCode, options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
-    allowedHosts([...(options.tasks?.allowedHosts ?? []), ...listOf(hosts)]);
+    allowedHosts([...(options.tasks?.allowedHosts ?? []), ...listedIn(hosts)]);
   const noticeHosts = ({ DRAMATIS_WEBHOOK_HOSTS: hosts }: DramatisEnv) => [
     ...(options.a2a?.webhookHosts ?? []),
-    ...listOf(hosts),
+    ...listedIn(hosts),
   ];
   const { resolver } = options.tasks ?? {};
   const resolve = resolver === undefined ? undefined : resolverAt(resolver);
@@ -376,14 +376,6 @@ function executorOf(env: DramatisEnv): TaskExecutor {
 function required<Port>(port: Port | null, need: string): Port {
   if (port !== null) return port;
   throw unavailable(`${need}; add it to the Worker's configuration.`);
-}
-
-/** Reads a list that is separated by commas. */
-function listOf(text = ""): string[] {
-  return text
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
 }
 
 /** Returns the hosts that may receive keys. Throws `INVALID_INPUT` for an invalid host or name of a key. */

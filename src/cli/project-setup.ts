@@ -3,6 +3,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { hostProblem, listedIn } from "../shared/host-rules.ts";
+import { piecesOf, similarity } from "../shared/known-ids.ts";
 import { redactSecrets } from "../shared/redact.ts";
 import { isOlder, nodeProblem, type Version } from "./node-version.ts";
 
@@ -19,6 +21,12 @@ export const failed = (message: string): ProjectProblem => ({ status: "failed", 
 export const warning = (message: string): ProjectProblem => ({ status: "warning", message });
 
 const MIN_SECRET_BYTES = 32;
+/** The variables of this project whose names a person may misspell. */
+const VARIABLES = [
+  ...["DRAMATIS_LOCAL", "DRAMATIS_MODEL", "DRAMATIS_MODEL_HOSTS", "DRAMATIS_MODEL_SECRETS", "DRAMATIS_URL"],
+  ...["DRAMATIS_HTTP_HOSTS", "DRAMATIS_WEBHOOK_HOSTS", "DRAMATIS_LOG", "DRAMATIS_TOKEN", "SECRETS_KEY"],
+  ...["AUTH_SECRET", "AUTH_SECRET_PREVIOUS", "AUTH_JWKS_URL", "AUTH_ISSUER", "AUTH_AUDIENCE"],
+];
 const SECRET_NAME = /(?:^|_)(?:API_KEY|SECRET|TOKEN|PASSWORD)(?:_PREVIOUS)?$/;
 /** The oldest versions of packages that work. */
 const OLDEST_PACKAGES: Record<string, Version> = { wrangler: [4, 155], zod: [4, 0] };
@@ -30,7 +38,8 @@ export function isSecret(name: string, value: unknown): boolean {
 
 /** Returns the problems of the variables for this machine. */
 export function variableProblems(folder: string, read: Read): ProjectProblem[] {
-  const { AUTH_SECRET: secret, DRAMATIS_MODEL: model, ...others } = parseEnv(read(".dev.vars") ?? "");
+  const variables = parseEnv(read(".dev.vars") ?? "");
+  const { DRAMATIS_MODEL: model, ...others } = variables;
   const [, provider = ""] = /^([^/]+)\/./.exec(model ?? "") ?? [];
   const key = { openai: "OPENAI", anthropic: "ANTHROPIC", gemini: "GEMINI" }[provider];
   return [
@@ -41,13 +50,24 @@ export function variableProblems(folder: string, read: Read): ProjectProblem[] {
           `${path} contains secrets, and git does not ignore it. Add the line ${path}* to .gitignore. If it was committed, run git rm --cached ${path}, and replace the secrets.`,
         ),
       ),
-    ...(secret !== undefined && Buffer.byteLength(secret) < MIN_SECRET_BYTES
-      ? [
-          failed(
-            `.dev.vars: AUTH_SECRET has ${Buffer.byteLength(secret)} bytes. It needs at least ${MIN_SECRET_BYTES}. Make one: openssl rand -base64 48`,
-          ),
-        ]
-      : []),
+    ...["AUTH_SECRET", "SECRETS_KEY"].flatMap((name) => {
+      const length = Buffer.byteLength(variables[name] ?? "");
+      if (variables[name] === undefined || length >= MIN_SECRET_BYTES) return [];
+      return failed(
+        `.dev.vars: ${name} has ${length} bytes. It needs at least ${MIN_SECRET_BYTES}. Make one: openssl rand -base64 48`,
+      );
+    }),
+    ...["DRAMATIS_HTTP_HOSTS", "DRAMATIS_WEBHOOK_HOSTS"].flatMap((name) =>
+      listedIn(variables[name]).flatMap((host) => {
+        const problem = host === "*" ? null : hostProblem(host);
+        return problem === null ? [] : failed(`.dev.vars: ${name}: ${problem}`);
+      }),
+    ),
+    ...Object.keys(variables).flatMap((name) => {
+      const meant = VARIABLES.find((known) => similarity(piecesOf(known), piecesOf(name)) > 0.85);
+      if (meant === undefined || VARIABLES.includes(name)) return [];
+      return warning(`.dev.vars: Nothing reads ${name}. Did you mean ${meant}?`);
+    }),
     ...(model !== undefined && provider === ""
       ? [failed(`.dev.vars: DRAMATIS_MODEL must be "provider/model", such as openai/gpt-4.1-mini.`)]
       : []),

@@ -26,6 +26,14 @@ export function isPrivateHost(hostname: string): boolean {
   return !name.includes(".") || PRIVATE_NAME.test(name);
 }
 
+/** Reads a list that is separated by commas, such as the hosts of a variable. */
+export function listedIn(text = ""): string[] {
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
 /** Returns the problem of a host in an action; `null` if the host is valid. */
 export function hostProblem(host: string): string | null {
   const url = URL.parse(`https://${host}`);

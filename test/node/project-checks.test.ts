@@ -261,6 +261,24 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
     "AUTH_SECRET has 5 bytes. It needs at least 32.",
   ],
   [
+    "a short key for the secrets of projects",
+    (project) => write(project, ".dev.vars", "SECRETS_KEY=a\n"),
+    "failed",
+    "SECRETS_KEY has 1 bytes. It needs at least 32.",
+  ],
+  [
+    "an address in place of a host",
+    (project) => write(project, ".dev.vars", "DRAMATIS_HTTP_HOSTS=api.example.com, https://b.example\n"),
+    "failed",
+    'DRAMATIS_HTTP_HOSTS: "https://b.example" is not a host.',
+  ],
+  [
+    "a misspelled variable",
+    (project) => write(project, ".dev.vars", "DRAMATIS_LOCAL=1\nDRAMATIS_LOCALE=1\n"),
+    "warning",
+    "Nothing reads DRAMATIS_LOCALE. Did you mean DRAMATIS_LOCAL?",
+  ],
+  [
     "a model without a provider",
     (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=gpt-4.1\n"),
     "failed",
