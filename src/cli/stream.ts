@@ -33,6 +33,7 @@ async function send(
   const { key } = options;
   const printer = new AnswerPrinter(id);
   let turn: string | undefined;
+  let from = 0;
   try {
     for await (const frame of client.streamTurn(
       id,
@@ -40,6 +41,7 @@ async function send(
       { signal },
     )) {
       turn ??= frame.turnId;
+      from = frame.seq ?? from;
       await show(cli, frame, printer);
       if (frame.type === "turn.failed")
         throw new CommandFailure(
@@ -47,9 +49,10 @@ async function send(
         );
     }
   } catch (error) {
-    if (signal.aborted && turn !== undefined)
+    const isLost = error instanceof DramatisClientError && error.retriable;
+    if ((signal.aborted || isLost) && turn !== undefined)
       note(
-        `The turn continues. Follow it with: dramatis tail ${id}. Stop it with: dramatis cancel ${id} ${turn}`,
+        `The turn continues. Follow it with: dramatis tail ${id} --from ${from}. Stop it with: dramatis cancel ${id} ${turn}`,
       );
     throw error;
   }

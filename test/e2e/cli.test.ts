@@ -344,6 +344,27 @@ describe("the command line", () => {
     stub.close();
   });
 
+  it("G23 says how to follow a turn whose stream ends early", async () => {
+    const stub = createServer((_, response) => {
+      const frame = {
+        ...{ v: 1, seq: 5, type: "turn.started", time: "2026-03-01T10:00:00.000Z", turnId: "turn_x" },
+        data: { agentId: "clerk" },
+      };
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(`data: ${JSON.stringify(frame)}\n\n`);
+    });
+    await once(stub.listen(0, "127.0.0.1"), "listening");
+    const url = `http://127.0.0.1:${(stub.address() as AddressInfo).port}`;
+    const { code, err } = await cli(["send", "conv_x", "Hello"], { url });
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: expect.stringContaining(
+        "The turn continues. Follow it with: dramatis tail conv_x --from 5. Stop it with: dramatis cancel conv_x turn_x",
+      ),
+    });
+    stub.close();
+  });
+
   it("G23 CLIEXIT-1 a failure is one line that says what to change, and the exit code", async () => {
     const cases: [args: string[], settings: Settings, code: number, line: RegExp][] = [
       [["list", "agents"], { url: "http://127.0.0.1:1" }, 1, /^No server answers at .* set --url/],
