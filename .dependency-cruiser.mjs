@@ -11,7 +11,7 @@ export const LAYERS = [
   ["adapters"],
   ["memory"],
   ["attachments", "d1"],
-  ["git", "mcp"],
+  ["git", "mcp", "a2a"],
   ["artifacts"],
   ["agents/base"],
   ["agents/executor"],
@@ -114,6 +114,7 @@ const DOES_IO = [
   "memory/session/(?:session-store|session-table|event-store|long-text)",
   "http",
   "mcp/(?:connections|requests|mcp-tools)",
+  "a2a/(?:requests|remote-agents)",
   "git/(?:git-repository|git-files|object-database|stored-packs|projects|declared-projects)",
   "artifacts/(?:artifacts|vectors)",
 ];

@@ -52,6 +52,7 @@ const workers = (name: string, files: Files) => ({
           PROVIDER_URL: inject<string>("providerUrl"),
           PROVIDER_CONTROL_URL: inject<string>("providerControlUrl"),
           MCP_URL: inject<string>("mcpUrl"),
+          A2A_URL: inject<string>("a2aUrl"),
           GIT_URL: inject<string>("gitUrl"),
           SLACK_URL: inject<string>("slackUrl"),
           WEBHOOK_URL: inject<string>("webhookUrl"),

@@ -861,8 +861,7 @@ export const CAPABILITIES: readonly Capability[] = [
   {
     row: "I12",
     name: "A2A, AG-UI and ACP",
-    statement: "The compliance kit or the official client of each.",
-    missing: "The client of A2A.",
+    statement: "The compliance kit or the official client of each; agents of other servers as tools.",
   },
   {
     row: "I13",

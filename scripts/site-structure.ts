@@ -46,7 +46,7 @@ export const SECTIONS: readonly Section[] = [
       doc("protocols", "OpenAI clients and the AI SDK"),
       doc("mcp", "MCP clients"),
       doc("agui", "AG-UI clients"),
-      doc("a2a", "A2A clients"),
+      doc("a2a", "A2A"),
       doc("acp", "Editors"),
       doc("channels", "Slack, mail and others"),
       doc("providers", "Choose a model"),

@@ -5,6 +5,7 @@
  * other code of the server gets ports.
  */
 
+import { type RemoteAgentPorts, RemoteAgents } from "./a2a/remote-agents.ts";
 import { atBaseUrl, defaultModelProfile, missingKey } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
@@ -166,6 +167,14 @@ export function dramatis(options: DramatisOptions) {
     mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
     mayReach: mayReach(env),
   });
+  const credentials =
+    (env: DramatisEnv): RemoteAgentPorts["credentials"] =>
+    async (...of) =>
+      (await secrets(env)?.credentials(...of)) ?? [];
+  const remoteAgents = (env: DramatisEnv) => {
+    const ports = { mayReach: mayReach(env), credentials: credentials(env), ...defined({ resolve }) };
+    return new RemoteAgents({ code, clock: systemClock, ...ports });
+  };
   const { interceptors = [], metrics, ...guardOptions } = models.resilience ?? {};
   const guards = new HostGuards(systemClock, guardOptions);
   const mediaBudget = new MediaBudget(systemClock);
@@ -283,6 +292,7 @@ export function dramatis(options: DramatisOptions) {
       calls: limits.calls,
       approvalTimeoutMs: limits.approvalMs,
       toolCalls: limits.toolCalls,
+      cancelRemote: (...task) => remoteAgents(env).cancel(...task),
       ...defined({
         metrics,
         postWebhook: webhookPoster(noticeHosts(env), resolve),
@@ -338,9 +348,10 @@ export function dramatis(options: DramatisOptions) {
       maxAttachmentBytes: limits.attachmentBytes,
       artifacts: () => requiredArtifacts(env),
       mcp: (call, server, context) => mcpTools(env).call(call, server, context),
+      remoteAgent: (...call) => remoteAgents(env).call(...call),
       mayReach: mayReach(env),
       ...defined({ resolve }),
-      credentials: async (...of) => (await secrets(env)?.credentials(...of)) ?? [],
+      credentials: credentials(env),
       models: {
         gateway: gateway(env),
         adapters: adapterFor,

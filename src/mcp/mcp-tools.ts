@@ -23,12 +23,12 @@ import type { McpConsent, McpServerView } from "../protocol/mcp-servers.ts";
 import type { ProjectSettings } from "../protocol/projects.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError, errorText, notFound, unavailable } from "../shared/errors.ts";
-import { isPrivateHost } from "../shared/host-rules.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
 import { listIds } from "../shared/known-ids.ts";
 import type { Principal } from "../shared/principal.ts";
 import { withoutValues } from "../shared/redact.ts";
+import { serverHost } from "../shared/server-address.ts";
 import { toIso } from "../shared/time.ts";
 import type { McpConnections } from "./connections.ts";
 import { effectOf, readTools } from "./descriptor.ts";
@@ -340,8 +340,6 @@ function pinnedTool(
   server: McpServerOptions,
   { name, version, accepted: { hash, descriptor } }: McpPin & { accepted: Described },
 ): PinnedTool {
-  const { hostname, host, port, protocol } = new URL(server.url);
-  const ownPort = port || (protocol === "https:" ? "443" : "80");
   return {
     ...{ library: mcpLibrary(id), id: key, version, hash },
     definition: {
@@ -350,7 +348,7 @@ function pinnedTool(
       inputSchema: descriptor.inputSchema,
       effect: effectOf(descriptor, server.effect),
       timeoutMs: server.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
-      hosts: [isPrivateHost(hostname) ? `${hostname}:${ownPort}` : host],
+      hosts: [serverHost(new URL(server.url))],
     },
   };
 }

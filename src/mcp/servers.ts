@@ -8,22 +8,13 @@ import { mcpServerIdSchema } from "../library/definitions/mcp-reference.ts";
 import { MAX_TIMEOUT_MS } from "../library/tools/tool-schema.ts";
 import { TOOL_EFFECTS } from "../protocol/definition-parts.ts";
 import { unavailable } from "../shared/errors.ts";
-import { isPrivateHost } from "../shared/host-rules.ts";
+import { serverAddressSchema } from "../shared/server-address.ts";
 import { validate } from "../shared/validation.ts";
 
 const secret = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/, "Must be the name of a variable.");
-const address = z
-  .string()
-  .max(2_000)
-  .refine((text) => {
-    const url = URL.parse(text);
-    if (url === null || url.username !== "" || url.password !== "" || url.hash !== "") return false;
-    return url.protocol === "https:" || (url.protocol === "http:" && isPrivateHost(url.hostname));
-  }, "Must be an address with https. Plain http is allowed for private hosts.");
-
 const serverSchema = z.strictObject({
   /** The address of the server: streamable HTTP. */
-  url: address,
+  url: serverAddressSchema,
   /** Headers of each request. `{secret}` is the value of a variable of the Worker, after `prefix`. */
   headers: z
     .record(
@@ -37,7 +28,7 @@ const serverSchema = z.strictObject({
   /** Tokens by the grant `client_credentials`. `issuer` is the only server that gets the secret. */
   oauth: z
     .strictObject({
-      issuer: address,
+      issuer: serverAddressSchema,
       clientId: z.string().min(1),
       clientSecret: z.strictObject({ secret }),
       scope: z.string().exactOptional(),

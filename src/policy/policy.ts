@@ -6,7 +6,7 @@
  * POLICY-8  A rule that denies or asks also matches a tool by the task, the workflow or the agent behind it, because authors choose names of tools.
  * POLICY-9  A rule that denies or asks for `shell_exec` also matches `shell_start`, which runs a command, too.
  * POLICY-6  `paths` and `hosts` match if any path or host in the input does (CALLTEXT-1, CALLTEXT-2). A rule with `hosts` that allows matches only
- *           an input with hosts, if all of them match.
+ *           an input with hosts, if all of them match. The host of a remote agent counts as a host in the input of its calls.
  */
 import { z } from "zod";
 import { TOOL_EFFECTS } from "../protocol/definition-parts.ts";
@@ -72,7 +72,7 @@ export function policyOf(rules: readonly PolicyRule[]): Gate {
   }));
   return (tool, input, { tenant, projectId, agentId, taint }) => {
     let found: Inspection | undefined;
-    const inspection = () => (found ??= inspect(input));
+    const inspection = () => (found ??= withTarget(inspect(input), tool.target));
     const names = [tool.name, ...(ALSO[tool.name] ?? []), ...targetNames(tool.target)];
     const rule = compiled.find(
       ({ tools, effects, tenants, projects, agents, tainted, isPath, hosts, then }) =>
@@ -99,8 +99,15 @@ const ALSO: Readonly<Record<string, readonly string[]>> = { shell_start: ["shell
 function targetNames(target: ToolTarget | undefined): string[] {
   if (target === undefined) return [];
   if ("agent" in target) return [target.agent];
+  if ("a2a" in target) return [];
   const reference = "task" in target ? target.task : target.workflow;
   return [typeof reference === "string" ? reference.replace(/^.*\/|@.*$/g, "") : reference.id];
+}
+
+/** Returns what a call reaches: its remote agent has a host, too. */
+function withTarget(found: Inspection, target: ToolTarget | undefined): Inspection {
+  if (target === undefined || !("a2a" in target)) return found;
+  return { ...found, hosts: [...found.hosts, new URL(target.a2a).hostname] };
 }
 
 function matchesHosts(

@@ -146,8 +146,8 @@ export interface ToolDefinition {
   inputMapping?: Mapping;
 }
 
-/** The target of a tool's calls: a task or the code of a deployed tool, a workflow, or an agent. */
-export type ToolTarget = TaskTarget | WorkflowTarget | AgentTarget;
+/** The target of a tool's calls: a task or the code of a deployed tool, a workflow, an agent, or an agent of another server. */
+export type ToolTarget = TaskTarget | WorkflowTarget | AgentTarget | A2aTarget;
 
 export interface TaskTarget {
   task: DefinitionReference;
@@ -156,6 +156,12 @@ export interface TaskTarget {
 /** A workflow. Each call starts a run. A conversation pins its version. */
 export interface WorkflowTarget {
   workflow: DefinitionReference;
+}
+
+/** An agent of another server, which speaks A2A. */
+export interface A2aTarget {
+  /** The address of the agent. Its agent card is at `.well-known/agent-card.json` below it. */
+  a2a: string;
 }
 
 /** An agent of the tenant. */

@@ -27,6 +27,8 @@ export interface ToolInvocation {
   tool: { library: string; id: string; version: number };
   /** The steps of a task. They replace the tool's code. */
   task?: PinnedTask;
+  /** The agent of another server that answers the call. `url` is its address. */
+  remote?: { url: string };
   input: JsonObject;
   /** The budget of the task's models (LLM-5). Absent without a budget. */
   allowance?: Allowance;
@@ -105,6 +107,11 @@ const attemptResultSchema = z.strictObject({
   result: resultSchema,
   /** The attempt failed for a reason that may pass: its time was over, its code broke, or the tool said that a repetition may succeed. */
   transient: z.literal(true).exactOptional(),
+  /**
+   * The work continues elsewhere, and `result` is no result. The next attempt asks for the result, no earlier than this time, in
+   * milliseconds since the epoch. Only calls of remote agents continue.
+   */
+  continuesAt: z.int().min(0).exactOptional(),
   /** The record of a task of steps. It is worth less than the result: an invalid record is left out. */
   // SAFETY: readers take an absent summary and an undefined one alike.
   task: (taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>).exactOptional(),

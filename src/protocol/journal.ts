@@ -56,6 +56,7 @@ export const ENTRY_TYPES = [
   "tool.call.failed",
   "tool.interrupted",
   "tool.deferred",
+  "tool.continued",
   "tool.completed",
   "tool.failed",
   "tool.cancelled",

@@ -69,6 +69,12 @@ export function allowedHosts(listed: readonly string[]): (host: string) => boole
   return (host) => all.has(host) || (all.has("*") && !isPrivate(host));
 }
 
+/** Returns the problem of hosts that posted definitions may not reach (HOSTS-3). `what`: the kind of the definitions, in the plural. */
+export function unlistedHosts(what: string, hosts: readonly string[]): string {
+  const names = hosts.map((host) => `"${host}"`).join(", ");
+  return `Posted ${what} may not reach ${names}. The deployer lists hosts in DRAMATIS_HTTP_HOSTS, or in \`tasks.allowedHosts\` of dramatis().`;
+}
+
 function isPrivate(host: string): boolean {
   const url = URL.parse(`https://${host}`);
   return url === null || isPrivateHost(url.hostname);

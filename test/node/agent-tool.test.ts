@@ -16,7 +16,7 @@ describe("a tool in code", () => {
     "AGENTTOOL-1 with the target %j gets an error with the form of a target",
     (target) => {
       expect(() => defineTool({ ...NAMED, target } as never)).toThrow(
-        'Tool "ask": /target: Must be {agent}, {task} or {workflow}',
+        'Tool "ask": /target: Must be {agent}, {task}, {workflow} or {a2a}',
       );
     },
   );

@@ -173,7 +173,7 @@ class Served {
 }
 
 /** An answer without an end. */
-function flood(): Response {
+export function flood(): Response {
   const chunk = new TextEncoder().encode("x".repeat(1_000_000));
   const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(chunk) });
   return new Response(body, { headers: { "content-type": "application/json" } });
@@ -224,7 +224,7 @@ export async function startMcpServers(): Promise<{ url: string; close(): Promise
 }
 
 /** Answers a request of Node by a function of requests and responses. */
-async function bridge(
+export async function bridge(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   answer: (request: Request) => Promise<Response>,

@@ -1,5 +1,6 @@
-/** Runs the scripted provider and MCP servers for the tests on workerd, which reach them over loopback. */
+/** Runs the scripted provider and MCP servers and A2A agents for the tests on workerd, which reach them over loopback. */
 import type { TestProject } from "vitest/node";
+import { startA2aServer } from "./a2a-server.ts";
 import { startGitServer } from "./git-server.ts";
 import { startMcpServers } from "./mcp-server.ts";
 import { startScriptedProvider } from "./scripted-provider.ts";
@@ -12,6 +13,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("providerControlUrl", provider.controlUrl);
   const mcp = await startMcpServers();
   project.provide("mcpUrl", mcp.url);
+  const a2a = await startA2aServer();
+  project.provide("a2aUrl", a2a.url);
   const git = await startGitServer();
   project.provide("gitUrl", git.url);
   const slack = await startSlackServer();
@@ -24,6 +27,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await git.close();
     await provider.close();
     await mcp.close();
+    await a2a.close();
   };
 }
 
@@ -32,6 +36,7 @@ declare module "vitest" {
     providerUrl: string;
     providerControlUrl: string;
     mcpUrl: string;
+    a2aUrl: string;
     gitUrl: string;
     slackUrl: string;
     webhookUrl: string;

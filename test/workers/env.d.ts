@@ -20,6 +20,8 @@ declare namespace Cloudflare {
     /** The address of the MCP servers. */
     MCP_URL: string;
     MCP_TOKEN: string;
+    /** The address of the A2A agents. */
+    A2A_URL: string;
     GIT_URL: string;
     SLACK_URL: string;
     /** The server that takes notices of webhooks. */

@@ -101,9 +101,12 @@ const app = dramatis({
   },
   tasks: {
     allowedHosts: [
-      ...[environment.PROVIDER_CONTROL_URL, environment.MCP_URL, environment.GIT_URL].map(
-        (address) => new URL(address).host,
-      ),
+      ...[
+        environment.PROVIDER_CONTROL_URL,
+        environment.MCP_URL,
+        environment.GIT_URL,
+        environment.A2A_URL,
+      ].map((address) => new URL(address).host),
       "inside.example.org",
     ],
     resolver: `${environment.PROVIDER_CONTROL_URL}/dns`,

@@ -21,6 +21,7 @@ import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
+import type { CancelRemote } from "../../protocol/remote-call.ts";
 import type { PostWebhook } from "../../protocol/webhooks.ts";
 import type { WorkspaceApi } from "../../protocol/workspace.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
@@ -146,6 +147,8 @@ export interface ActorContext
   retention: RetentionPolicy;
   /** Absent if the deployment sends no notices to webhooks. */
   postWebhook?: PostWebhook;
+  /** Cancels the task of a call of a remote agent. Throws `DramatisError`. Absent if there are no remote agents. */
+  cancelRemote?: CancelRemote;
   /** Returns the versions of an agent as this tenant may import them. `path` is their place in the record. Throws `INVALID_INPUT`. */
   importedChain(tenant: string, chain: unknown, path: string): Promise<VersionChain>;
   /** As `Mailbox.forget`. */
@@ -178,4 +181,5 @@ export interface ConversationApplication
       | "titles"
       | "importedChain"
       | "postWebhook"
+      | "cancelRemote"
     > {}

@@ -34,6 +34,7 @@ import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
+import { REMOTE_TASK } from "../../protocol/remote-call.ts";
 import type {
   ApprovalAnswer,
   CallAnswers,
@@ -147,6 +148,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     protected override peerAt(address: ActorAddress) {
+      if (address.kind === REMOTE_TASK) return this.#context.remoteTasks;
       return address.kind === WEBHOOK ? this.#context.webhooks.peer : super.peerAt(address);
     }
 

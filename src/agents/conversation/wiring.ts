@@ -3,6 +3,7 @@
 import { SpanQueue } from "../../adapters/telemetry/span-queue.ts";
 import { ResultKeeper } from "../../attachments/result-keeper.ts";
 import { endsTurn } from "../../protocol/frames.ts";
+import type { MailboxPeer } from "../../protocol/mailbox-api.ts";
 import { defined } from "../../shared/defined.ts";
 import { approvalsCopy } from "../base/copies/approvals-copy.ts";
 import type { Copy } from "../base/copies/copy.ts";
@@ -36,6 +37,7 @@ import { Webhooks } from "./inbound/webhooks.ts";
 import { outgoing } from "./mailbox-handlers.ts";
 import { ConversationRecord } from "./reads/conversation-record.ts";
 import { ConversationQueries } from "./reads/queries.ts";
+import { remoteTasks } from "./results/remote-tasks.ts";
 import { ConversationRuntime } from "./runtime.ts";
 
 /** The members of a context that the platform, the application and other actors give. */
@@ -100,6 +102,8 @@ export interface ConversationContext extends ActorContext {
   ingress: Ingress;
   subscribers: Subscribers;
   webhooks: Webhooks;
+  /** The receiver of the cancellations of remote tasks. */
+  remoteTasks: MailboxPeer;
   participants: Participants;
   requests: PrincipalRequests;
   replacing: Replacing;
@@ -173,6 +177,7 @@ export function connected(given: Given, outflows: Outflows): ConversationContext
   context.runtime = new ConversationRuntime(context);
   context.queries = new ConversationQueries(context.runtime.store);
   context.webhooks = new Webhooks(context);
+  context.remoteTasks = remoteTasks(context);
   context.record = new ConversationRecord(context.runtime.store);
   context.readers = new ConversationReaders(context, outflows);
   context.stops = new Stops(context);

@@ -12,6 +12,7 @@ import { workspaceLinkSchema } from "../../protocol/workspace.ts";
 import { trailFields } from "../../shared/call-trail.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { serverAddressSchema } from "../../shared/server-address.ts";
 import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
 
@@ -59,6 +60,7 @@ const invocationSchema = z.object({
   toolCallId: z.string(),
   tool: z.object({ library: toolLibrarySchema, id: definitionIdSchema, version: z.int().min(0) }),
   task: z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned").exactOptional(),
+  remote: z.object({ url: serverAddressSchema }).exactOptional(),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   allowance: z
     .object({

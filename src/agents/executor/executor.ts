@@ -33,7 +33,7 @@ const ASK_AGAIN_MS = 1_000;
 export interface ExecutorApplication
   extends Pick<Application, "attachments" | "maxAttachmentBytes">,
     Pick<ActionPorts, "mayReach" | "resolve" | "credentials" | "models" | "vectors">,
-    Pick<ToolPorts, "mcp"> {
+    Pick<ToolPorts, "mcp" | "remoteAgent"> {
   tools: ToolCodes;
   clock: Clock;
   /** Throws `UNAVAILABLE` if a binding is missing. */

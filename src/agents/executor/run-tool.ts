@@ -19,6 +19,7 @@ import {
 import type { Tool, ToolContext } from "../../library/define/define.ts";
 import { mcpServerOf } from "../../library/definitions/mcp-reference.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
+import { Continued } from "../../library/tools/continued.ts";
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_RULE } from "../../policy/gate.ts";
@@ -69,6 +70,8 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   results: StoredResults;
   /** Calls a tool of an MCP server. Without it, the Executor has no servers. */
   mcp?(call: ToolInvocation, server: string, context: ToolContext): Promise<Json>;
+  /** Runs an attempt of a call of a remote agent. Without it, the Executor cannot call remote agents. */
+  remoteAgent?(call: ToolInvocation, url: string, context: ToolContext): Promise<Json | Continued>;
   /** The address of the Worker, if it is known. */
   baseUrl: string | undefined;
 }
@@ -142,6 +145,8 @@ export async function runTool(
     });
     if (value instanceof Deferred && given.has(value))
       return { deferred: { expiresAt: value.expiresAt.getTime() } };
+    if (value instanceof Continued)
+      return { result: failedResult(call.toolCallId, timedOut(call)), continuesAt: value.at };
     return { result: await succeeded(value), ...did() };
   } catch (error) {
     if (!signal.aborted) return { ...failedAttempt(call, error), ...did() };
@@ -216,6 +221,7 @@ function codeOf(
 ): { effect?: ToolEffect; execute: Tool["run"] } {
   const {
     task,
+    remote,
     tool: { library, id },
   } = call;
   if (library === READ_RESULT.library && id === READ_RESULT.id)
@@ -227,6 +233,10 @@ function codeOf(
   if (server !== undefined && ports.mcp !== undefined) {
     const { mcp } = ports;
     return { execute: (_, context) => mcp(call, server, context) };
+  }
+  if (remote !== undefined && ports.remoteAgent !== undefined) {
+    const { remoteAgent } = ports;
+    return { execute: (_, context) => remoteAgent(call, remote.url, context) };
   }
   if (task !== undefined && record !== undefined)
     return { execute: (input, context) => runTask(task, input as Json, { context, ports, record }) };

@@ -14,6 +14,7 @@ import {
 } from "../../compat/mcp/tools.ts";
 import { type DefinitionKey, parseReference } from "../../library/definitions/reference.ts";
 import { agentTarget } from "../../library/tools/agent-tool.ts";
+import { a2aTarget } from "../../library/tools/remote-agent.ts";
 import { needsApproval } from "../../protocol/approval.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
@@ -68,7 +69,7 @@ export async function addPublicTools(
 }
 
 function isCallable({ approval, target }: ToolDefinition): boolean {
-  return !needsApproval(approval) && agentTarget(target) === undefined;
+  return !needsApproval(approval) && (agentTarget(target) ?? a2aTarget(target)) === undefined;
 }
 
 /** Reports whether a name belongs to an agent or a workflow. */

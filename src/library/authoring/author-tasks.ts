@@ -11,6 +11,7 @@ import type {
   TaskDefinition,
 } from "../../protocol/task-definition.ts";
 import { type DramatisError, type InputIssue, invalid } from "../../shared/errors.ts";
+import { unlistedHosts } from "../../shared/host-rules.ts";
 import { issuesText } from "../../shared/validation.ts";
 import type { DefinitionKey } from "../definitions/reference.ts";
 import { actionIssues, normalAction } from "../tasks/actions-schema.ts";
@@ -76,9 +77,7 @@ export function hostIssues(
   const { hosts = [] } = action;
   const refusedHosts = hosts.filter((host) => !mayReach(host));
   if (refusedHosts.length === 0) return [];
-  const names = refusedHosts.map((host) => `"${host}"`).join(", ");
-  const message = `Posted tasks may not reach ${names}. The deployer lists hosts in DRAMATIS_HTTP_HOSTS, or in \`tasks.allowedHosts\` of dramatis().`;
-  return [{ path, message }];
+  return [{ path, message: unlistedHosts("tasks", refusedHosts) }];
 }
 
 function refused(what: string, issues: InputIssue[]): DramatisError {

@@ -27,6 +27,7 @@ import type {
 import { defined } from "../../shared/defined.ts";
 import { type DramatisError, type InputIssue, invalid } from "../../shared/errors.ts";
 import { type Mapping, mappingIssues } from "../../shared/expressions/mapping.ts";
+import { unlistedHosts } from "../../shared/host-rules.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { Patterns } from "../../shared/json-schema/pattern.ts";
 import { isPlainUrl } from "../../shared/text.ts";
@@ -43,6 +44,7 @@ import { findHook } from "../registry/hook.ts";
 import type { Registry, Runnable } from "../registry/registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "../registry/resolve.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "../tools/agent-tool.ts";
+import { a2aTarget, REMOTE_DEFAULTS, remoteHost } from "../tools/remote-agent.ts";
 import { completeRetry } from "../tools/tool-forms.ts";
 import { timeoutProblem } from "../tools/tool-schema.ts";
 import { WORKFLOW_DEFAULTS } from "../tools/workflow-tool.ts";
@@ -60,7 +62,7 @@ export interface LibraryPorts {
 export interface PostedTool {
   name: string;
   description: string;
-  /** The target: a task, a deployed tool with code, a workflow, or an agent. */
+  /** The target: a task, a deployed tool with code, a workflow, an agent, or an agent of another server. */
   target: ToolTarget;
   inputSchema?: JsonObject;
   effect?: ToolEffect;
@@ -128,7 +130,7 @@ const MAX_COMPILE_STEPS = 100_000;
 
 /** Returns the tool with the fields of the deployed tool filled in. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedTool(
-  { registry }: LibraryPorts,
+  { registry, mayReach }: LibraryPorts,
   { library }: DefinitionKey,
   {
     target,
@@ -149,7 +151,9 @@ export async function checkedTool(
       ? await taskOf(registry, target, library)
       : "workflow" in target
         ? await workflowOf(registry, target, library)
-        : { bound: target, code: agentTool(target) };
+        : "a2a" in target
+          ? { bound: target, code: remoteTool() }
+          : { bound: target, code: agentTool(target) };
   const { retry: ofCode, ...usual } = code;
   if (effect !== undefined && agent === undefined && strictest(effect, code.effect) !== effect)
     throw refusedAt("/effect", `Must not promise more than the target, which is ${code.effect}.`);
@@ -165,6 +169,10 @@ export async function checkedTool(
   if (inputMapping !== undefined) issues.push(...mappingIssues(inputMapping, ["input"], "/inputMapping"));
   const reserved = agent && inputSchema && reservedMember(agent, inputSchema);
   if (reserved !== undefined) issues.push({ path: `/inputSchema/properties/${reserved}`, message: RESERVED });
+  const remote = a2aTarget(target);
+  const host = remote && remoteHost(remote);
+  if (host !== undefined && !mayReach(host))
+    issues.push({ path: "/target/a2a", message: unlistedHosts("tools", [host]) });
   const problem = timeoutProblem({ target, timeoutMs: timeoutMs ?? usual.timeoutMs });
   if (problem !== null) issues.push({ path: "/timeoutMs", message: problem });
   if (issues.length > 0) throw refused(issues);
@@ -184,6 +192,11 @@ export async function checkedTool(
     ...defined({ approval: needOver(code.approval, approval) }),
     target: bound,
   };
+}
+
+/** Returns the defaults of a posted tool over an agent of another server. */
+function remoteTool(): Runnable["definition"] {
+  return REMOTE_DEFAULTS;
 }
 
 /** Returns the defaults of a posted tool over an agent. */

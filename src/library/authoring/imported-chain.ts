@@ -38,6 +38,7 @@ import { checkPrices } from "../registry/prices.ts";
 import { checkSize, refuseEqualNames } from "../registry/resolve.ts";
 import { refuseQuestion } from "../tasks/pin.ts";
 import { agentTarget, taskTarget } from "../tools/agent-tool.ts";
+import { a2aTarget } from "../tools/remote-agent.ts";
 import { WORKFLOW_DEFAULTS, workflowTarget } from "../tools/workflow-tool.ts";
 import { hostIssues } from "./author-tasks.ts";
 import { type LibraryPorts, refuseUntrusted } from "./authoring.ts";
@@ -111,7 +112,8 @@ class ImportCheck {
     const runs = this.#limits(target === undefined ? { library, id } : parseReference(target.task, library));
     const own = (await this.ports.code.definition("tool", { library, id }))?.definition;
     const approval = needOver(own?.approval, needOver(runs.approval, definition.approval));
-    const isRemote = agentTarget(definition.target) ?? workflowTarget(definition.target);
+    const isRemote =
+      agentTarget(definition.target) ?? workflowTarget(definition.target) ?? a2aTarget(definition.target);
     const ofTarget = isRemote === undefined ? runs.effect : WORKFLOW_DEFAULTS.effect;
     // The tenant has accepted no description of the file, so the versions of the file mean nothing here.
     const server = mcpServerOf(library);

@@ -1,10 +1,11 @@
 /**
- * Tools in code that run a task or a workflow of a library.
+ * Tools in code that run a task or a workflow of a library, or that an agent of another server answers.
  *
  * FLOWTOOL-1  A tool with the target `{workflow}` is `idempotent` by default, because a repeated call finds the run that it has started. Its
  *             author may declare `once`. It is never `pure`, because pure calls may start before the model's reply is stored.
  */
 import { z } from "zod";
+import type { A2aTarget } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { invalid } from "../../shared/errors.ts";
 import { type Mapping, mappingIssues } from "../../shared/expressions/mapping.ts";
@@ -13,8 +14,10 @@ import { issuesText, validate } from "../../shared/validation.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { isTask, isWorkflow, type Task, type Tool, type Workflow } from "../tasks/built.ts";
 import { attemptsOf } from "../tasks/task-schema.ts";
+import { REMOTE_DEFAULTS, REMOTE_NEVER_PURE } from "../tools/remote-agent.ts";
 import { commonOptions, definedTool, type ToolOptions, zodSchema } from "../tools/tool-definition.ts";
 import { ToolError } from "../tools/tool-error.ts";
+import { a2aTargetSchema } from "../tools/tool-schema.ts";
 import { NEVER_PURE, WORKFLOW_DEFAULTS } from "../tools/workflow-tool.ts";
 
 /** The argument of `defineTool` for a tool that runs a task. Absent members default to the values of the task. */
@@ -42,7 +45,25 @@ export interface WorkflowToolOptions
   timeoutMs?: number;
 }
 
-/** The common fields of both options, without `target`. */
+/** The argument of `defineTool` for a tool that an agent of another server answers, over A2A. */
+export interface RemoteToolOptions
+  extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "hosts" | "effect"> {
+  /** The address of the agent, such as `https://example.com/a2a/helper`. */
+  target: A2aTarget;
+  /**
+   * The input from the model, a zod object. Its member `task_id`, if any, names the task that a call continues. Default: `message` and an
+   * optional `task_id`.
+   */
+  input?: z.ZodType;
+  /** The members of the message, as expressions over `input`; the model's input when absent. */
+  inputMapping?: Mapping;
+  /** `idempotent` when absent. Declare `once` if the other server may start two tasks for one message id. */
+  effect?: "idempotent" | "once";
+  /** Time limit of the whole call, in milliseconds. Default: one hour. Maximum: 30 days. */
+  timeoutMs?: number;
+}
+
+/** The common fields of the options, without `target`. */
 const boundOptions = { ...commonOptions, input: zodSchema.optional(), inputMapping: z.unknown().optional() };
 
 const taskOptionsSchema = z.strictObject({
@@ -69,6 +90,29 @@ const workflowOptionsSchema = z.strictObject({
     }),
   }),
 });
+
+const remoteOptionsSchema = z.strictObject({
+  ...boundOptions,
+  hosts: z
+    .undefined({
+      error: "Is not allowed for a tool that a remote agent answers: its host is in `target.a2a`. Remove it.",
+    })
+    .optional(),
+  effect: z.enum(["idempotent", "once"], { error: REMOTE_NEVER_PURE }).optional(),
+  target: a2aTargetSchema,
+});
+
+/** Returns a tool that an agent of another server answers. Throws `INVALID_INPUT`. */
+export function remoteTool(options: RemoteToolOptions, tool: string): Tool {
+  validate(remoteOptionsSchema, options, "", tool);
+  const { target, input, inputMapping } = options;
+  checkInput(options, tool, "a2a", true);
+  return {
+    ...definedTool(options, tool, { target, usual: REMOTE_DEFAULTS, ...defined({ input, inputMapping }) }),
+    run: () =>
+      Promise.reject(new ToolError(`"${options.name}" is answered by a remote agent and runs no code.`)),
+  };
+}
 
 /** Returns a tool that runs a task. Throws `INVALID_INPUT`. */
 export function taskTool(options: TaskToolOptions, tool: string): Tool {
@@ -118,7 +162,7 @@ export function workflowTool(options: WorkflowToolOptions, tool: string): Tool {
 function checkInput(
   { input, inputMapping }: Pick<TaskToolOptions, "input" | "inputMapping">,
   tool: string,
-  kind: "task" | "workflow",
+  kind: "task" | "workflow" | "a2a",
   isHere: boolean,
 ): void {
   if (!isHere && input === undefined)

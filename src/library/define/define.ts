@@ -35,7 +35,14 @@ import {
 } from "../tools/tool-definition.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import { targetFields } from "../tools/tool-forms.ts";
-import { type TaskToolOptions, taskTool, type WorkflowToolOptions, workflowTool } from "./bound-tool.ts";
+import {
+  type RemoteToolOptions,
+  remoteTool,
+  type TaskToolOptions,
+  taskTool,
+  type WorkflowToolOptions,
+  workflowTool,
+} from "./bound-tool.ts";
 import { checkLibrary, contentsSchema } from "./check-library.ts";
 import { embeddedIn } from "./define-workflow.ts";
 
@@ -122,6 +129,16 @@ export function defineTool(options: TaskToolOptions): Tool;
  */
 export function defineTool(options: WorkflowToolOptions): Tool;
 /**
+ * Defines a tool that an agent of another server answers, over A2A. Throws `INVALID_INPUT`.
+ * @example
+ * const askLawyer = defineTool({
+ *   name: "ask_lawyer",
+ *   description: "Asks the lawyer of another company.",
+ *   target: { a2a: "https://law.example.com/a2a/lawyer" },
+ * });
+ */
+export function defineTool(options: RemoteToolOptions): Tool;
+/**
  * Defines a tool that another agent answers. Throws `INVALID_INPUT`.
  * @example
  * const askDeveloper = defineTool({
@@ -132,7 +149,7 @@ export function defineTool(options: WorkflowToolOptions): Tool;
  */
 export function defineTool(options: AgentToolOptions): Tool;
 export function defineTool<Input extends z.ZodType>(
-  options: ToolOptions<Input> | AgentToolOptions | TaskToolOptions | WorkflowToolOptions,
+  options: ToolOptions<Input> | AgentToolOptions | TaskToolOptions | WorkflowToolOptions | RemoteToolOptions,
 ): Tool {
   const tool = typeof options?.name === "string" ? `Tool "${options.name}"` : "The tool";
   const [target] = targetFields(options);
@@ -146,8 +163,9 @@ export function defineTool<Input extends z.ZodType>(
   }
   if (isBound(options, "task")) return taskTool(options, tool);
   if (isBound(options, "workflow")) return workflowTool(options, tool);
+  if (isBound(options, "a2a")) return remoteTool(options, tool);
   if (!isBound(options, "agent")) {
-    const message = `${tool}: /target: Must be {agent}, {task} or {workflow}. \`agent\` is the id of an agent, \`task\` a task, \`workflow\` a workflow.`;
+    const message = `${tool}: /target: Must be {agent}, {task}, {workflow} or {a2a}. \`agent\` is the id of an agent, \`task\` a task, \`workflow\` a workflow, \`a2a\` the address of an agent of another server.`;
     throw invalid(message);
   }
   const { agent } = options.target;
@@ -166,6 +184,7 @@ interface BoundOptions {
   task: TaskToolOptions;
   workflow: WorkflowToolOptions;
   agent: AgentToolOptions;
+  a2a: RemoteToolOptions;
 }
 
 /** Reports whether the target of a tool has a member. The builder of such a tool checks the rest. */

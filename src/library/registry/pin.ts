@@ -24,6 +24,7 @@ import { placed } from "../definitions/placed.ts";
 import { formatReference, type LibraryReference, parseReference } from "../definitions/reference.ts";
 import { withModels } from "../tasks/pin.ts";
 import { agentTarget, taskTarget } from "../tools/agent-tool.ts";
+import { a2aTarget } from "../tools/remote-agent.ts";
 import { workflowTarget } from "../tools/workflow-tool.ts";
 import { Nesting, type Part, partsOf, readAll } from "../workflows/nesting.ts";
 import { MAX_PINNED_WORKFLOW_BYTES } from "../workflows/workflow-limits.ts";
@@ -75,7 +76,7 @@ export async function pinTool(
   const flow = workflowTarget(target)?.workflow;
   const task = taskTarget(target)?.task ?? { library, id };
   const runs = flow === undefined ? { task: named(task, library) } : { workflow: named(flow, library) };
-  if (needsApproval(tool.approval) || agentTarget(target) !== undefined)
+  if (needsApproval(tool.approval) || (agentTarget(target) ?? a2aTarget(target)) !== undefined)
     throw invalid(
       `The tool "${library}/${id}" needs an approval, or an agent answers it. Call it in a conversation.`,
     );

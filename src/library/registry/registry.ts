@@ -44,6 +44,7 @@ import {
 import { hostsOf, pinTask, refuseQuestion, type TaskParts, type TaskSource } from "../tasks/pin.ts";
 import { attemptsOf } from "../tasks/task-schema.ts";
 import { agentTarget, taskTarget } from "../tools/agent-tool.ts";
+import { a2aTarget } from "../tools/remote-agent.ts";
 import { WORKFLOW_DEFAULTS, workflowTarget } from "../tools/workflow-tool.ts";
 import type {
   DefinitionSource,
@@ -112,7 +113,8 @@ export class Registry {
    */
   async tool(reference: LibraryReference): Promise<PinnedTool & { library: string }> {
     const { definition, ...pin } = await this.#copy("tool", reference);
-    if (agentTarget(definition.target) !== undefined) return { ...pin, definition };
+    if ((agentTarget(definition.target) ?? a2aTarget(definition.target)) !== undefined)
+      return { ...pin, definition };
     const flow = workflowTarget(definition.target);
     if (flow !== undefined)
       return { ...pin, definition: await this.#overWorkflow(definition, flow, pin.library) };

@@ -11,6 +11,7 @@
 import type { ToolDefinition, VersionChain } from "../../protocol/definitions.ts";
 import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../../protocol/sub-agent.ts";
 import { invalid } from "../../shared/errors.ts";
+import { a2aTarget, remoteHost } from "./remote-agent.ts";
 import { workflowTarget } from "./workflow-tool.ts";
 
 /** Combines the bounds `outer` of a conversation with the template of its call; `undefined` if both are absent (SPAWN-3). */
@@ -69,13 +70,15 @@ export function withheldTools(
 
 /** Describes why a network policy withholds a tool (SPAWN-2); `null` if the tool is allowed. Agents that it calls have the same bounds. */
 export function networkProblem(
-  { hosts, target }: Pick<ToolDefinition, "hosts" | "target">,
+  { hosts: declared, target }: Pick<ToolDefinition, "hosts" | "target">,
   network: NetworkPolicy,
 ): string | null {
   if (workflowTarget(target) !== undefined)
     return "it runs a workflow, and the bounds do not apply to the run";
   if (network === "any" || (target !== undefined && "agent" in target)) return null;
   const allowed = network === "none" ? [] : network;
+  const remote = a2aTarget(target);
+  const hosts = remote === undefined ? declared : [remoteHost(remote)];
   const outside = hosts?.find((host) => !allowed.includes(host));
   if (hosts !== undefined && outside === undefined) return null;
   const bound =

@@ -5,8 +5,10 @@ import { approvalNeedSchema } from "../../protocol/approval-schema.ts";
 import { TOOL_EFFECTS } from "../../protocol/definition-parts.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
 import { hostsSchema } from "../../protocol/sub-agent.ts";
+import { serverAddressSchema } from "../../shared/server-address.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { agentTarget, agentTargetSchema, MAX_AGENT_TIMEOUT_MS } from "./agent-tool.ts";
+import { a2aTarget } from "./remote-agent.ts";
 import { workflowTarget } from "./workflow-tool.ts";
 
 /** Maximum timeout of one attempt of a call, in milliseconds. */
@@ -37,8 +39,8 @@ export function timeoutProblem({
   target,
   timeoutMs,
 }: Pick<ToolDefinition, "target" | "timeoutMs">): string | null {
-  const isCode = agentTarget(target) === undefined && workflowTarget(target) === undefined;
-  if (!isCode || timeoutMs <= MAX_TIMEOUT_MS) return null;
+  const isElsewhere = agentTarget(target) ?? workflowTarget(target) ?? a2aTarget(target);
+  if (isElsewhere !== undefined || timeoutMs <= MAX_TIMEOUT_MS) return null;
   return `Must be ${MAX_TIMEOUT_MS} at most for a tool that runs code.`;
 }
 
@@ -49,6 +51,8 @@ export const pinnedRetrySchema = z.strictObject({
   backoff: z.enum(["none", "linear", "exponential"]).exactOptional(),
   maxDelayMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS).exactOptional(),
 });
+
+export const a2aTargetSchema = z.strictObject({ a2a: serverAddressSchema });
 
 /** A tool, without its code. */
 export const toolDefinitionSchema = z.strictObject({
@@ -70,11 +74,12 @@ export const toolDefinitionSchema = z.strictObject({
       [
         z.strictObject({ task: referenceSchema }),
         z.strictObject({ workflow: referenceSchema }),
+        a2aTargetSchema,
         agentTargetSchema,
       ],
       {
         error:
-          "Must be {agent, mode?, modes?, handoff?}, {task} or {workflow}. `agent` is the id of an agent, `task` a reference to a task or a tool in code, `workflow` a reference to a workflow.",
+          "Must be {agent, mode?, modes?, handoff?}, {task}, {workflow} or {a2a}. `agent` is the id of an agent, `task` a reference to a task or a tool in code, `workflow` a reference to a workflow, `a2a` the https address of an agent of another server.",
       },
     )
     .exactOptional(),

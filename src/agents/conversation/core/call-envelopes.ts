@@ -8,11 +8,14 @@
  *             outbox.
  * DELEGATE-9  A person who joins the caller's conversation may read the conversations of its open calls and of all calls below them. A person
  *             who leaves may not. The lists have numbers, and the list with the highest number counts.
+ * A2ATASK-2  If a call of a remote agent was stopped, or its time limit has passed, its task is cancelled at the other server, also after a
+ *            crash.
  * FLOWCALL-3  The run of a call is cancelled if the call was stopped, its time limit has passed, or it is unknown whether its start has
  *             arrived. A start that arrives after its cancellation is refused.
  */
 
 import { callMessage } from "../../../library/tools/agent-tool.ts";
+import { a2aTarget } from "../../../library/tools/remote-agent.ts";
 import { boundsOf } from "../../../library/tools/sub-agent.ts";
 import {
   AGENT_CALL,
@@ -24,6 +27,7 @@ import {
 } from "../../../protocol/agent-call.ts";
 import type { CallAddress } from "../../../protocol/call-address.ts";
 import { calledConversationId, calledRunId, operationId, turnId } from "../../../protocol/ids.ts";
+import { REMOTE_CANCEL, REMOTE_TASK, type RemoteCancelBody } from "../../../protocol/remote-call.ts";
 import { RUN_CANCEL, RUN_START, type RunCancelBody } from "../../../protocol/run-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
@@ -59,8 +63,13 @@ export function callEnvelopes(
   for (const turn of touched) {
     const known = before.active.get(turn.n)?.operations;
     for (const operation of turn.operations) {
-      if (!isSent(operation)) continue;
+      if (!isSent(operation) && operation.remote === undefined) continue;
       const earlier = known?.find(({ item }) => item === operation.item);
+      if (operation.remote !== undefined) {
+        if (earlier?.status === "pending" && isGivenUp(operation, earlier))
+          envelopes.push(remoteCancellation(record, turn, operation));
+        continue;
+      }
       if (isUnderWay(operation) && !(isUnderWay(earlier) && earlier?.attempt === operation.attempt))
         envelopes.push(begin(after, turn, operation));
       if (isUnderWay(earlier) && earlier !== undefined && isGivenUp(operation, earlier))
@@ -171,6 +180,22 @@ function cancellation(record: ConversationIdentity, turn: Turn, operation: Opera
     });
   const body: AgentCancelBody = { operationId: operationId(turn, item), attempt, ...defined({ reason }) };
   return { ...toCalled(record, turn, operation), type: AGENT_CANCEL, body: jsonOf(body) };
+}
+
+/** Returns the cancellation of the task of a remote agent (A2ATASK-2). */
+function remoteCancellation(
+  record: ConversationIdentity,
+  turn: Turn,
+  { item, name }: Operation,
+): CallEnvelope {
+  const tool = chainOf(record, turn.agentId).tools.find(({ definition }) => definition.name === name);
+  const id = operationId(turn, item);
+  const body: RemoteCancelBody = {
+    operationId: id,
+    tool: { library: tool?.library ?? "", id: tool?.id ?? "" },
+    url: a2aTarget(tool?.definition.target)?.a2a ?? "",
+  };
+  return { to: { kind: REMOTE_TASK, tenant: record.tenant, id }, type: REMOTE_CANCEL, body: jsonOf(body) };
 }
 
 function toCalled(

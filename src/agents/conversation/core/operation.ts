@@ -110,6 +110,8 @@ export interface Operation extends TaskReservation {
   readonly target: OperationTarget;
   /** Present if the target is an agent. */
   readonly agent?: CalledAgent;
+  /** An agent of another server answers. `following`: its task has begun, and further attempts only ask for the result. */
+  readonly remote?: "sending" | "following";
   readonly mode: OperationMode;
   readonly status: OperationStatus;
   /** The decision about the call; absent if no rule decided. */
@@ -199,12 +201,13 @@ export function isGivenUp({ status, result }: Pick<Operation, "status" | "result
 
 /** Reports whether a result by name may settle an operation; `recoveries` counts the crashes under its turn. */
 export function takesByName(
-  { effect, status }: Operation,
+  { effect, status, remote }: Operation,
   { success }: Pick<ToolResult, "success">,
   recoveries: number,
 ): boolean {
   if (effect === "pure") return false;
-  const runsAgain = status === "pending" && effect === "idempotent" && recoveries > 0;
+  const mayRepeat = effect === "idempotent" || remote === "following";
+  const runsAgain = status === "pending" && mayRepeat && recoveries > 0;
   return success || !runsAgain;
 }
 
@@ -252,7 +255,8 @@ export function answered(operation: Operation, approval: Approval): Operation {
   if (approval.outcome !== "approved") return { ...operation, approval };
   const { deadline: _, ...rest } = operation;
   const { at } = approval;
-  const deadline = operation.target === "agent" ? callDeadline(operation, at) : undefined;
+  const isElsewhere = operation.target === "agent" || operation.remote !== undefined;
+  const deadline = isElsewhere ? callDeadline(operation, at) : undefined;
   return { ...rest, status: "pending", approval, notBefore: at, ...defined({ deadline }) };
 }
 
@@ -288,6 +292,16 @@ export function repeated({ hold: _hold, ...operation }: Operation, notBefore: nu
     attempt: operation.attempt + 1,
     notBefore,
   };
+}
+
+/** Returns an open operation whose work continues elsewhere, with the attempt that asks for its result (A2ATASK-1). */
+export function continued(operation: Operation, notBefore: number): Operation {
+  return { ...repeated(operation, notBefore), remote: "following" };
+}
+
+/** Reports whether a crash under an operation leaves its outcome unknown (RECOVER-2). */
+export function isOnce({ effect, remote }: Pick<Operation, "effect" | "remote">): boolean {
+  return effect === "once" && remote !== "following";
 }
 
 /** Returns an operation without requests for approval, after its attempt ended. */

@@ -96,6 +96,8 @@ export interface ToolCompleted {
   result: ToolResult;
   /** As in `ExecutorReport`. */
   transient?: true;
+  /** As in `AttemptResult`. */
+  continuesAt?: number;
   /** The record of a task of steps. */
   task?: TaskSummary;
   /** The amounts that the run of a workflow has used. */

@@ -27,16 +27,16 @@ export function taintOfMessage({ input, ...message }: Message): Taint {
 /** Returns the taint of an operation's result, or of its error. */
 export function taintOfResult(
   operation: Pick<Operation, "tool" | "result"> &
-    Partial<Pick<Operation, "target" | "status" | "approval" | "resultTaint">>,
+    Partial<Pick<Operation, "target" | "remote" | "status" | "approval" | "resultTaint">>,
 ): Taint {
-  const { tool, target, status, approval, result, resultTaint } = operation;
+  const { tool, target, remote, status, approval, result, resultTaint } = operation;
   // A call that was taken over has lost its target.
   if (resultTaint !== undefined) return resultTaint;
   const isUnanswered = result === undefined || status === "cancelled";
   // The platform wrote the result.
   if (isUnanswered || (approval !== undefined && approval.outcome !== "approved")) return [];
   if (target === "client") return ["client"];
-  if (target === "agent") return ["colleague"];
+  if (target === "agent" || remote !== undefined) return ["colleague"];
   // The agent has no such tool.
   if (tool === null) return [];
   return tool.library === builtIn.id ? taintOfBuiltIn(tool.id, operation) : ["tool"];

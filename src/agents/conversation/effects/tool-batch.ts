@@ -2,6 +2,7 @@
 
 import { parseReference } from "../../../library/definitions/reference.ts";
 import { taskTarget } from "../../../library/tools/agent-tool.ts";
+import { a2aTarget } from "../../../library/tools/remote-agent.ts";
 import type { Taint } from "../../../model/taint.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
@@ -19,6 +20,9 @@ import { agentOf, type ConversationIdentity, callContext, chainOf } from "../cor
 import { taintOfCall } from "../core/taints.ts";
 import { operationTraceparent, turnTraceparent } from "../core/trace.ts";
 import type { Turn } from "../core/turn.ts";
+
+/** Time limit of one attempt of a call of a remote agent, in milliseconds. The deadline of the operation limits all attempts together. */
+const REMOTE_ATTEMPT_MS = 150_000;
 
 export interface ToolReports {
   /** Takes results that arrived together. Returns `false` if they are not stored and the Executor must send them by name. */
@@ -85,7 +89,7 @@ export class ToolBatch {
           projectIds: agentOf(record, turn.agentId).projectIds,
           skills: chainOf(record, turn.agentId).persona.definition.skills,
         }),
-        timeoutMs,
+        timeoutMs: operation.remote === undefined ? timeoutMs : REMOTE_ATTEMPT_MS,
         context: {
           ...callContext(record, turn),
           // A hook has no span.
@@ -107,12 +111,12 @@ export class ToolBatch {
     const { n: turn } = this.input.turn;
     const address = { turn, item, attempt };
     if ("deferred" in end) return { type: "conversation.tool.deferred", ...address, ...end.deferred };
-    const { result, transient, task, tainted } = end;
+    const { result, transient, continuesAt, task, tainted } = end;
     return {
       type: "conversation.tool.completed",
       ...address,
       result,
-      ...defined({ transient, task, tainted, lost }),
+      ...defined({ transient, continuesAt, task, tainted, lost }),
     };
   }
 }
@@ -134,7 +138,7 @@ function hookInvocation(
 export function invocationOf(
   { tools }: Pick<VersionChain, "tools">,
   { tool, input }: Pick<Operation, "tool" | "input">,
-): Pick<ToolInvocation, "tool" | "input" | "task"> {
+): Pick<ToolInvocation, "tool" | "input" | "task" | "remote"> {
   if (tool === null) return { tool: NOWHERE, input };
   const pinned = tools.find(
     ({ library, id, version }) => library === tool.library && id === tool.id && version === tool.version,
@@ -142,9 +146,10 @@ export function invocationOf(
   if (pinned === undefined) return { tool, input };
   const { definition } = pinned;
   const target = taskTarget(definition.target);
+  const remote = a2aTarget(definition.target);
   return {
     tool: target === undefined ? tool : { ...parseReference(target.task, pinned.library), version: 0 },
     input: targetInput(definition, input, checkBudget()),
-    ...defined({ task: pinned.task }),
+    ...defined({ task: pinned.task, remote: remote && { url: remote.a2a } }),
   };
 }

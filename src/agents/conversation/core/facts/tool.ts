@@ -14,7 +14,7 @@ import { runMember } from "../called-workflow.ts";
 import { withOutcome } from "../isolation.ts";
 import type { JournalEntry } from "../journal-entry.ts";
 import { withSpending } from "../ledger.ts";
-import { awaitsApproval, deferred, type Operation, repeated, settled } from "../operation.ts";
+import { awaitsApproval, continued, deferred, type Operation, repeated, settled } from "../operation.ts";
 import type { LateResult } from "../signals.ts";
 import { nextEvent } from "../state.ts";
 import { repeatedEntries, requestedEntries, stoppedEntries } from "../sub-agents.ts";
@@ -79,6 +79,13 @@ export const tool = {
   DEFER_TASK(on: TurnStep, { item, deadline }: { item: number; deadline: number }): Transition {
     const changed = on.withOperation(item, (operation) => deferred(operation, deadline, on.now));
     const entry = on.entry("tool.deferred", item, { expiresAt: toIso(deadline) });
+    return on.replace({ ...changed, ...withOutcome(on.turn) }, entry);
+  },
+
+  /** Asks for the result of a remote agent in the next attempt, no earlier than `notBefore` (A2ATASK-1). */
+  CONTINUE_TASK(on: TurnStep, { item, notBefore }: { item: number; notBefore: number }): Transition {
+    const changed = on.withOperation(item, (operation) => continued(operation, notBefore));
+    const entry = on.entry("tool.continued", item, { notBefore: toIso(notBefore) });
     return on.replace({ ...changed, ...withOutcome(on.turn) }, entry);
   },
 
@@ -222,7 +229,14 @@ function called({ turn, operation, record }: EntryOfTurn) {
 }
 
 export const toolFrames = {
-  ...silent("policy.allowed", "policy.asked", "policy.denied", "tool.interrupted", "tool.late"),
+  ...silent(
+    "policy.allowed",
+    "policy.asked",
+    "policy.denied",
+    "tool.interrupted",
+    "tool.continued",
+    "tool.late",
+  ),
   ...silent("task.dispatched", "task.event", "task.metric", "task.completed", "task.failed"),
   "tool.requested": (_: undefined, of: EntryOfTurn): FrameBody => {
     const { name = "", input = {}, target, mode } = of.operation ?? {};

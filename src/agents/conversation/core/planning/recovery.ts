@@ -14,7 +14,7 @@ import { LATE_RESULT_MS, MAX_RECOVERIES } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";
 import { crashesOf, delayedTurns, resumePause } from "../isolation.ts";
-import { awaitsApproval, dueAt, type Operation } from "../operation.ts";
+import { awaitsApproval, dueAt, isOnce, type Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { chargedForHook, reservedByOperation } from "../task-spending.ts";
@@ -59,14 +59,12 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
     ...charge,
     { type: "RESUME_TURN", turn: n, notBefore: now + resumePause(crashes), reset: isCalling },
     ...repeatTasks(state, turn, running, due),
-    ...running
-      .filter(({ effect }) => effect === "once")
-      .map((operation) => ({
-        type: "INTERRUPT_TASK" as const,
-        turn: n,
-        item: operation.item,
-        deadline: lateResultBy(turn, operation, now),
-      })),
+    ...running.filter(isOnce).map((operation) => ({
+      type: "INTERRUPT_TASK" as const,
+      turn: n,
+      item: operation.item,
+      deadline: lateResultBy(turn, operation, now),
+    })),
     ...interruptAssembly(state, turn, due, input),
   ];
 }
@@ -123,6 +121,10 @@ function expired(operation: Operation) {
   if (target === "agent") return expiredCall(operation);
   if (target === "workflow") return expiredRun(operation);
   if (status === "deferred") return expiredDeferral(operation);
+  if (operation.remote !== undefined && status === "pending") {
+    const message = `The remote agent of "${name}" did not finish within ${timeoutMs} ms. Its task was cancelled.`;
+    return failure(toolCallId, "TIMEOUT", message);
+  }
   if (status === "interrupted") {
     const message = `Outcome unknown: the run of "${name}" was interrupted and it may have taken effect. It was not run again.`;
     return failure(toolCallId, "EXECUTION_FAILED", message);

@@ -9,6 +9,8 @@
  *              are used up. A `once` tool and a failure that the tool reported are not retried.
  * TOOLRETRY-2  The pause before an attempt is the tool's backoff, doubled with each further attempt up to a minute. The pause of a task may
  *              be constant, or grow by its first length, and has its own limit. It survives a crash and ends with the turn.
+ * A2ATASK-1  An attempt of a call of a remote agent may end while the work continues. The next attempt asks for the result, and survives a crash.
+ *            From then on a crash or a lost attempt is never the end of the call, also if its tool is `once`. The time limit of the tool ends it.
  * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
  */
 import { excerptOf, viewOfResult } from "../../../../attachments/large-result.ts";
@@ -48,7 +50,7 @@ export interface ItemResult {
 /** Ignores a result of another attempt (OP-1). A view replaces a result that would exceed the limits. */
 export function planToolResult(
   state: ConversationState,
-  { turn: n, item, attempt, result, transient, task, spent: ofRun, lost }: ToolCompleted,
+  { turn: n, item, attempt, result, transient, continuesAt, task, spent: ofRun, lost }: ToolCompleted,
   { now }: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   const turn = state.active.get(n);
@@ -67,6 +69,10 @@ export function planToolResult(
   const known = ofRun ?? spentByTask(task ?? {});
   const spent = lost === undefined ? known : reservedByOperation(chain, operation);
   const charge = chargeTask(turn, item, spent, lost === undefined ? task?.models : undefined);
+  const isFollowing = operation.remote === "following";
+  const next = continuesAt ?? (isFollowing && transient ? now + FOLLOW_AGAIN_MS : undefined);
+  if (next !== undefined && operation.remote !== undefined)
+    return [...charge, { type: "CONTINUE_TASK", turn: n, item, notBefore: next }];
   const notBefore = transient ? nextAttemptAt(chain, operation, now) : undefined;
   if (notBefore !== undefined && result.error !== undefined)
     return [...charge, { type: "RETRY_TASK", turn: n, item, error: result.error, notBefore, ...did }];
@@ -74,6 +80,9 @@ export function planToolResult(
   const given = { ...result, tool_call_id: toolCallId };
   return [...charge, ...resume(state, turn, [{ item, result: fittedResult(state, turn, given), ...did }])];
 }
+
+/** Milliseconds before a lost attempt that asked for the result of a remote agent is repeated. */
+const FOLLOW_AGAIN_MS = 5_000;
 
 /** Returns a result; a view of it if the turn has no room for it (LARGE-1). */
 export function fittedResult(state: ConversationState, turn: Turn, result: ToolResult): ToolResult {

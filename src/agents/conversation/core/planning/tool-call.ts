@@ -17,6 +17,7 @@
 
 import { READ_RESULT, readResultTool } from "../../../../attachments/large-result.ts";
 import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/tools/agent-tool.ts";
+import { a2aTarget } from "../../../../library/tools/remote-agent.ts";
 import { workflowTarget } from "../../../../library/tools/workflow-tool.ts";
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import { type Taint, taintMember } from "../../../../model/taint.ts";
@@ -164,9 +165,15 @@ export function checkToolCall(
   const runs = workflowTarget(definition?.target) !== undefined;
   const isAsync = definition?.async === true && output === undefined && !foreground;
   const mode = isAsync ? ("async" as const) : ("sync" as const);
+  const isRemote = a2aTarget(definition?.target) !== undefined;
   const called =
     target === undefined || asked === undefined
-      ? { ...noted, mode, ...(runs && { target: "workflow" as const }) }
+      ? {
+          ...noted,
+          mode,
+          ...(runs && { target: "workflow" as const }),
+          ...(isRemote && { remote: "sending" as const, deadline: callDeadline(operation, now) }),
+        }
       : {
           ...noted,
           // Who joins has joined at once (LOOPIN-1).
@@ -250,7 +257,7 @@ export function overBudget(operation: Omit<Operation, "item" | "reply">): Omit<O
 
 /** Returns a call that passed every check of its own, with the result that keeps it from running. */
 export function refusedCall(
-  { deadline: _deadline, agent: _agent, ...operation }: Omit<Operation, "item" | "reply">,
+  { deadline: _deadline, agent: _agent, remote: _remote, ...operation }: Omit<Operation, "item" | "reply">,
   result: ToolResult,
 ): Omit<Operation, "item" | "reply"> {
   return { ...operation, target: "code", mode: "sync", status: "failed", result };

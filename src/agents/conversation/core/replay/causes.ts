@@ -94,6 +94,8 @@ function causesOfCall(scene: Scene, next: RecordedEntry): Cause[] {
       return tools.settledBy(scene, next);
     case "tool.call.failed":
       return tools.failedAttempt(scene, next);
+    case "tool.continued":
+      return tools.continuation(scene, next);
     case "tool.deferred":
       return tools.deferral(scene, next);
     case "approval.resolved":

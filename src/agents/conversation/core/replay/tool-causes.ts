@@ -109,6 +109,18 @@ export function taskIn(rest: Scene["rest"], item: number): { task?: TaskSummary 
   return { task: summary as unknown as TaskSummary };
 }
 
+/** Returns the end of an attempt while the work of a remote agent continues. */
+export function continuation({ turn }: Scene, entry: RecordedEntry): Cause[] {
+  const operation = operationAt(turn, entry.item);
+  if (turn === undefined || operation === undefined) return [];
+  const { item, attempt, toolCallId } = operation;
+  const continuesAt = Date.parse(textIn(dataOf(entry), "notBefore"));
+  const error = { code: "TIMEOUT", message: "", retriable: true } as const;
+  const result = { tool_call_id: toolCallId, success: false, error };
+  const address = { turn: turn.n, item, attempt, result, continuesAt };
+  return [{ signal: { type: "conversation.tool.completed", ...address } }];
+}
+
 /** Returns the end of an attempt with a result that comes by a handle. */
 export function deferral({ turn }: Scene, entry: RecordedEntry): Cause[] {
   const operation = operationAt(turn, entry.item);

@@ -1,0 +1,284 @@
+/**
+ * The calls of agents of other servers, over A2A 1.0.
+ *
+ * A2ACALL-4  The message id of a call is its operation id, in all attempts. The message is stored before it is sent. The task is stored before the
+ *            call follows it. So a repeated attempt sends the same message, or only asks for the task.
+ * A2ACALL-5  The second call of a tool in a conversation continues the context of the first. A call with a `task_id` continues this task, if it
+ *            has asked this conversation for input.
+ * A2ACALL-9  If a call is cancelled, its task is cancelled at the server.
+ * A2ACALL-10  An attempt follows a new task for ten seconds. After that, each further attempt asks once, with growing pauses.
+ */
+import type { DeployedCode } from "../library/registry/deployed-code.ts";
+import { callMessage } from "../library/tools/agent-tool.ts";
+import { Continued } from "../library/tools/continued.ts";
+import { a2aTarget, TASK_MEMBER } from "../library/tools/remote-agent.ts";
+import type { ToolContext } from "../library/tools/tool.ts";
+import { ToolError } from "../library/tools/tool-error.ts";
+import type { Clock } from "../ports/clock.ts";
+import { sleepWith } from "../ports/deadline.ts";
+import type { ToolInvocation, ToolState } from "../protocol/executor-api.ts";
+import { type RemoteCall, remoteCallKey, remoteCallSchema } from "../protocol/remote-call.ts";
+import { unavailable } from "../shared/errors.ts";
+import type { CallContext } from "../shared/identifiers.ts";
+import type { Json } from "../shared/json.ts";
+import { sha256Hex } from "../shared/sha256.ts";
+import { AgentRequests, Refusal, type RequestPorts } from "./requests.ts";
+import { contentOf, isAsking, taskResult } from "./results.ts";
+import { A2A_VERSION, cardSchema, type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
+
+const CARD_PATH = ".well-known/agent-card.json";
+/** Milliseconds for which an attempt follows a new task. */
+const FOLLOW_MS = 10_000;
+/** The pause between two requests of such an attempt, in milliseconds: the first, and the longest. */
+const [FIRST_PAUSE_MS, MAX_PAUSE_MS] = [250, 2_000];
+/** The pause between two attempts, in milliseconds: at least, at most, and as a share of the age of the call. */
+const [MIN_WAIT_MS, MAX_WAIT_MS, WAIT_SHARE] = [2_000, 300_000, 0.2];
+
+export interface RemoteAgentPorts extends RequestPorts {
+  clock: Pick<Clock, "now" | "timer">;
+  /** The deployed tools. A tool in code reaches its address, whatever the deployer's list says. */
+  code: Pick<DeployedCode, "definition">;
+  /** Returns the headers with secrets of a project for an address. */
+  credentials(
+    project: Pick<CallContext, "tenant" | "projectId">,
+    url: URL,
+  ): Promise<readonly { header: string; value: string; secret: string }[]>;
+}
+
+/** A tool and the address of its agent. */
+interface RemoteTool {
+  tool: { library: string; id: string };
+  url: string;
+}
+
+/** Make one per request. */
+export class RemoteAgents {
+  constructor(private readonly ports: RemoteAgentPorts) {}
+
+  /** Runs an attempt of a call. Throws `ToolError`. */
+  async call(
+    { tool, input, operationId, context: { tenant, projectId } }: ToolInvocation,
+    url: string,
+    { state, signal }: Pick<ToolContext, "state" | "signal">,
+  ): Promise<Json | Continued> {
+    const requests = await this.#requests({ tool, url }, { tenant, projectId });
+    const key = remoteCallKey(operationId);
+    const stored = remoteCallSchema.safeParse(await state.get(key));
+    let call = stored.success ? stored.data : undefined;
+    try {
+      if (call?.taskId !== undefined)
+        return await this.#asked(requests, call, call.taskId, { tool, url, state });
+      const { [TASK_MEMBER]: continues, ...rest } = input;
+      const text = callMessage(rest);
+      if (text.trim() === "") throw new ToolError("The message is empty.", { code: "INVALID_INPUT" });
+      if (call === undefined) {
+        call = await this.#begin(requests, { tool, url, state, continues });
+        await state.put(key, call);
+      }
+      const answer = await this.#send(requests, call, { operationId, text, tool, url, state });
+      const contextId = "task" in answer ? answer.task.contextId : answer.message.contextId;
+      if (contextId) await state.put(await contextKey({ tool, url }), contextId);
+      if ("message" in answer) return requests.clean(contentOf([answer.message.parts]));
+      const { task } = answer;
+      call = { ...call, taskId: task.id };
+      await state.put(key, call);
+      signal.throwIfAborted();
+      return await this.#follow(requests, call, task, { tool, url, state, signal });
+    } catch (error) {
+      // A ToolError is the end of the attempt's time. The work continues.
+      if (signal.aborted && !(signal.reason instanceof ToolError) && call?.taskId !== undefined)
+        await cancelTask(requests, call, call.taskId).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Cancels the task of a call. Throws `UNAVAILABLE`. An agent that refuses is no error, because its task may be over. */
+  async cancel(
+    project: Pick<CallContext, "tenant" | "projectId">,
+    remote: RemoteTool,
+    call: RemoteCall,
+  ): Promise<void> {
+    if (call.taskId === undefined) return;
+    try {
+      await cancelTask(await this.#requests(remote, project), call, call.taskId);
+    } catch (error) {
+      if (!(error instanceof ToolError)) throw error;
+      throw unavailable(error.message, { retriable: error.retriable });
+    }
+  }
+
+  async #requests(
+    { tool, url }: RemoteTool,
+    project: Pick<CallContext, "tenant" | "projectId">,
+  ): Promise<AgentRequests> {
+    const inCode = await this.ports.code.definition("tool", tool);
+    const isDeployed = a2aTarget(inCode?.definition.target)?.a2a === url;
+    const credentials = (of: URL) => this.ports.credentials(project, of);
+    return new AgentRequests(this.ports, { url, isDeployed, credentials });
+  }
+
+  /** Returns a new call: where its message goes, and what it continues (A2ACALL-5). */
+  async #begin(
+    requests: AgentRequests,
+    { state, continues, ...remote }: RemoteTool & { state: ToolState; continues: Json | undefined },
+  ): Promise<RemoteCall> {
+    const begunAt = this.ports.clock.now();
+    let contextId = await state.get(await contextKey(remote));
+    if (continues !== undefined) {
+      const key = await openKey(remote, String(continues));
+      contextId = await state.get(key);
+      if (contextId === null)
+        throw new ToolError(
+          `No task "${String(continues)}" of this agent waits for input in this conversation. Leave out \`${TASK_MEMBER}\` to begin a task.`,
+          { code: "INVALID_INPUT" },
+        );
+    }
+    const { supportedInterfaces } = await requests.read(
+      cardAddress(remote.url),
+      cardSchema,
+      "The agent card",
+    );
+    const found = supportedInterfaces.find(
+      ({ protocolBinding, protocolVersion }) =>
+        protocolBinding === "JSONRPC" && protocolVersion.split(".")[0] === A2A_VERSION.split(".")[0],
+    );
+    if (found === undefined) {
+      const offered = supportedInterfaces.map((one) => `${one.protocolBinding} ${one.protocolVersion}`);
+      throw new ToolError(
+        `The agent card has no interface JSONRPC of A2A ${A2A_VERSION}. It has: ${offered.slice(0, 10).join(", ")}.`,
+      );
+    }
+    const endpoint = URL.parse(found.url, remote.url)?.href;
+    if (endpoint === undefined) throw new ToolError("The agent card names an address that is not valid.");
+    return {
+      ...{ endpoint, begunAt },
+      ...(found.tenant && { tenant: found.tenant }),
+      ...(typeof contextId === "string" && contextId !== "" && { contextId }),
+      ...(continues !== undefined && { continues: String(continues) }),
+    };
+  }
+
+  async #send(
+    requests: AgentRequests,
+    call: RemoteCall,
+    {
+      operationId,
+      text,
+      state,
+      ...remote
+    }: RemoteTool & { operationId: string; text: string; state: ToolState },
+  ) {
+    const { contextId, continues: taskId } = call;
+    const message = {
+      ...{ messageId: operationId, role: "ROLE_USER", parts: [{ text }] },
+      ...(contextId !== undefined && { contextId }),
+      ...(taskId !== undefined && { taskId }),
+    };
+    const configuration = {
+      acceptedOutputModes: ["text/plain", "application/json"],
+      historyLength: 0,
+      returnImmediately: true,
+    };
+    try {
+      // The request ignores the end of the call, so that the answer names the task to cancel.
+      return await requests.call(call, "SendMessage", { message, configuration }, sentSchema);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.retriable || contextId === undefined || taskId !== undefined)
+        throw error;
+      // The agent may have forgotten the context.
+      await state.put(await contextKey(remote), null);
+      throw new Refusal(`${error.message}. The next call begins a new context.`);
+    }
+  }
+
+  /** Follows a new task for a while. */
+  async #follow(
+    requests: AgentRequests,
+    call: RemoteCall,
+    begun: RemoteTask,
+    { signal, ...remote }: RemoteTool & { state: ToolState; signal: AbortSignal },
+  ): Promise<Json | Continued> {
+    const { clock } = this.ports;
+    const until = clock.now() + FOLLOW_MS;
+    let task: RemoteTask | null = begun;
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
+      const result = task && (await this.#ended(requests, task, remote));
+      if (result !== undefined && result !== null) return result.value;
+      if (clock.now() + pause > until) return this.#later(call);
+      await sleepWith(clock.timer, pause, signal);
+      task = await taskOf(requests, call, begun.id);
+    }
+  }
+
+  /** Asks once for a task that works for longer. */
+  async #asked(
+    requests: AgentRequests,
+    call: RemoteCall,
+    taskId: string,
+    remote: RemoteTool & { state: ToolState },
+  ): Promise<Json | Continued> {
+    const task = await taskOf(requests, call, taskId);
+    const result = task && (await this.#ended(requests, task, remote));
+    return result?.value ?? this.#later(call);
+  }
+
+  #later({ begunAt }: RemoteCall): Continued {
+    const now = this.ports.clock.now();
+    const wait = Math.min(Math.max((now - begunAt) * WAIT_SHARE, MIN_WAIT_MS), MAX_WAIT_MS);
+    return new Continued(now + Math.round(wait));
+  }
+
+  /** Returns the result of a task; `undefined` while it works. Notes a task that waits for input. Throws `ToolError`. */
+  async #ended(
+    requests: AgentRequests,
+    task: RemoteTask,
+    { state, ...remote }: RemoteTool & { state: ToolState },
+  ): Promise<{ value: Json } | undefined> {
+    let value: Json | undefined;
+    try {
+      value = taskResult(task);
+    } catch (error) {
+      if (!(error instanceof ToolError)) throw error;
+      throw new ToolError(String(requests.clean(error.message)), { code: error.code });
+    }
+    if (value === undefined) return undefined;
+    if (isAsking(task)) await state.put(await openKey(remote, task.id), task.contextId ?? "");
+    return { value: requests.clean(value) };
+  }
+}
+
+/** Returns a task; `null` if the agent cannot be asked now. Throws `ToolError`. */
+async function taskOf(requests: AgentRequests, call: RemoteCall, id: string): Promise<RemoteTask | null> {
+  try {
+    return await requests.call(call, "GetTask", { id, historyLength: 0 }, taskSchema);
+  } catch (error) {
+    if (error instanceof ToolError && error.retriable) return null;
+    throw error;
+  }
+}
+
+async function cancelTask(requests: AgentRequests, call: RemoteCall, id: string): Promise<void> {
+  try {
+    await requests.call(call, "CancelTask", { id }, taskSchema);
+  } catch (error) {
+    // The task is over, or unknown.
+    if (!(error instanceof Refusal) || error.retriable) throw error;
+  }
+}
+
+/** Returns the address of the card of an agent. */
+function cardAddress(address: string): URL {
+  const url = new URL(address);
+  if (!url.pathname.endsWith(".json")) url.pathname = `${url.pathname.replace(/\/+$/, "")}/${CARD_PATH}`;
+  return url;
+}
+
+/** Returns the key of the newest context of a tool in its conversation. */
+async function contextKey({ tool: { library, id }, url }: RemoteTool): Promise<string> {
+  return `a2a.context.${await sha256Hex([url, library, id].join("\n"))}`;
+}
+
+/** Returns the key of a task that waits for input. */
+async function openKey({ tool: { library, id }, url }: RemoteTool, taskId: string): Promise<string> {
+  return `a2a.open.${await sha256Hex([url, library, id, taskId].join("\n"))}`;
+}

@@ -1,0 +1,60 @@
+/**
+ * Remote tasks as results of tool calls. Pure.
+ *
+ * A2ACALL-6  The artifacts of a completed task are the result, or else the message of its status. Texts are a text. Other content is a list of
+ *            its parts: texts, data, and the names of files.
+ * A2ACALL-7  A task that needs input is a result with the question and the `task_id`. Another call with this `task_id` answers it.
+ * A2ACALL-8  A task that failed, or that was rejected or cancelled, is an error with its text.
+ */
+import { TASK_MEMBER } from "../library/tools/remote-agent.ts";
+import { ToolError } from "../library/tools/tool-error.ts";
+import { defined } from "../shared/defined.ts";
+import type { Json } from "../shared/json.ts";
+import type { RemotePart, RemoteTask } from "./wire.ts";
+
+/** The questions of tasks, by their states. */
+const QUESTIONS: ReadonlyMap<string, string> = new Map([
+  ["TASK_STATE_INPUT_REQUIRED", "input_required"],
+  ["TASK_STATE_AUTH_REQUIRED", "auth_required"],
+]);
+
+const WORKING: ReadonlySet<string> = new Set(["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"]);
+
+/** Returns the content of parts as a result. */
+export function contentOf(groups: readonly (readonly RemotePart[])[]): Json {
+  const parts = groups.flat();
+  const texts = groups.map((group) => group.map(({ text = "" }) => text).join(""));
+  if (parts.every(({ text }) => text !== undefined)) return texts.filter((text) => text !== "").join("\n\n");
+  return parts.map(({ text, data, filename, mediaType }): Json => {
+    if (text !== undefined) return { text };
+    return data === undefined ? { file: filename || "unnamed", ...defined({ mediaType }) } : { data };
+  });
+}
+
+/** Returns the result of a task; `undefined` while it works. Throws `ToolError` for a task that failed. */
+export function taskResult({ id, status, artifacts }: RemoteTask): Json | undefined {
+  const { state, message } = status;
+  if (WORKING.has(state)) return undefined;
+  const said = contentOf([message?.parts ?? []]);
+  const question = QUESTIONS.get(state);
+  if (question !== undefined)
+    return {
+      ...{ status: question, [TASK_MEMBER]: id, question: said },
+      hint: `Answer with another call of this tool, with this \`${TASK_MEMBER}\`.`,
+    };
+  if (state === "TASK_STATE_COMPLETED") {
+    const content = contentOf((artifacts ?? []).map(({ parts }) => parts));
+    return content === "" ? said : content;
+  }
+  const text = typeof said === "string" ? said : JSON.stringify(said);
+  const why = text === "" ? "It gave no reason." : text;
+  if (state === "TASK_STATE_REJECTED")
+    throw new ToolError(`The remote agent declined: ${why}`, { code: "AGENT_DECLINED" });
+  const how = state === "TASK_STATE_CANCELED" ? "was cancelled by its server" : "failed";
+  throw new ToolError(`The task of the remote agent ${how}: ${why}`);
+}
+
+/** Reports whether a task waits for an answer. */
+export function isAsking({ status }: RemoteTask): boolean {
+  return QUESTIONS.has(status.state);
+}

@@ -1,0 +1,48 @@
+/** The stored part of a call of a remote agent, and its cancellation. */
+import { z } from "zod";
+import { serverAddressSchema } from "../shared/server-address.ts";
+
+/** The kind of a remote task's address in envelopes. There is no actor of this kind. */
+export const REMOTE_TASK = "remote-task";
+/** The type of an envelope that cancels a remote task. */
+export const REMOTE_CANCEL = "remote_task.cancel";
+
+/** The identity of a tool that a remote agent answers. */
+const tool = { library: z.string(), id: z.string() };
+
+export const remoteCancelSchema = z.object({
+  operationId: z.string(),
+  tool: z.object(tool),
+  url: serverAddressSchema,
+});
+
+export type RemoteCancelBody = z.infer<typeof remoteCancelSchema>;
+
+/** A call that may have been sent. It is stored before the message is sent, so that a repeated attempt sends the same message. */
+export const remoteCallSchema = z.object({
+  /** The address for requests. */
+  endpoint: serverAddressSchema,
+  /** The `tenant` of the agent's interface. */
+  tenant: z.string().exactOptional(),
+  /** When the call began, in milliseconds since the epoch. */
+  begunAt: z.number(),
+  contextId: z.string().exactOptional(),
+  /** The task that the message continues. */
+  continues: z.string().exactOptional(),
+  /** The task that answers. Absent until the agent has answered the message. */
+  taskId: z.string().exactOptional(),
+});
+
+export type RemoteCall = z.infer<typeof remoteCallSchema>;
+
+/** Returns the key of a call in the tool state of its conversation. */
+export function remoteCallKey(operationId: string): string {
+  return `a2a.call.${operationId}`;
+}
+
+/** Cancels the task of a call. Throws `DramatisError`: a retriable error if a later attempt may succeed. */
+export type CancelRemote = (
+  project: { tenant: string; projectId: string },
+  remote: Pick<RemoteCancelBody, "tool" | "url">,
+  call: RemoteCall,
+) => Promise<void>;

@@ -1,0 +1,28 @@
+/** The faults that tests give to the A2A agents on loopback (`a2a-server.ts`), and the requests that they read. */
+
+export interface A2aFaults {
+  /** The connection breaks after the server has acted on so many further requests of this method. */
+  lose?: { method: string; times: number };
+  /** Each request is redirected there. */
+  redirect?: string;
+  /** The card names this address. */
+  endpoint?: string;
+  /** The card has this version of the protocol. */
+  version?: string;
+  /** Each request of a method has this status. */
+  status?: number;
+  /** The answers to methods have no end. */
+  flood?: true;
+  /** The server starts a new task for each message, also for a repeated message id. */
+  forgetful?: true;
+}
+
+/** A request that an agent has received. */
+export interface SeenA2a {
+  method: string;
+  params: {
+    message?: { messageId: string; contextId?: string; taskId?: string; parts: { text?: string }[] };
+    id?: string;
+  };
+  headers: Record<string, string>;
+}
