@@ -9,8 +9,8 @@ import type { ListRange } from "../shared/page.ts";
 import type { Query } from "./queries.ts";
 
 export const PUT_CONVERSATION = `INSERT INTO conversations
-  (tenant, created_at, id, agent_id, project_id, title, participants, seq, forked_from)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+  (tenant, created_at, id, agent_id, project_id, title, participants, seq, forked_from, channel)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 ON CONFLICT DO UPDATE SET agent_id = excluded.agent_id, project_id = excluded.project_id,
   title = excluded.title, participants = excluded.participants, seq = excluded.seq
 WHERE excluded.seq >= conversations.seq`;

@@ -84,6 +84,7 @@ type ConversationRow = {
   title: string | null;
   participants: string;
   forked_from: string | null;
+  channel: string | null;
   active_at: number;
   /** The key of the list: the creation or the activity. */
   at: number;
@@ -120,7 +121,7 @@ export class D1Directory implements Directory {
   }
 
   async putConversation(tenant: string, conversation: PublishedConversation, seq: number): Promise<void> {
-    const { id, agentId, projectId, title, forkedFrom } = conversation;
+    const { id, agentId, projectId, title, forkedFrom, channel = null } = conversation;
     const createdAt = Date.parse(conversation.createdAt);
     const participants = JSON.stringify(conversation.participants);
     const users = JSON.stringify(
@@ -130,7 +131,19 @@ export class D1Directory implements Directory {
     await this.#queries.write(
       // Reads the row that the next statement replaces, so it comes first.
       [REMOVE_USERS, tenant, createdAt, id, users, seq],
-      [PUT_CONVERSATION, tenant, createdAt, id, agentId, projectId, title, participants, seq, origin],
+      [
+        PUT_CONVERSATION,
+        tenant,
+        createdAt,
+        id,
+        agentId,
+        projectId,
+        title,
+        participants,
+        seq,
+        origin,
+        channel,
+      ],
       [PUT_USERS, tenant, createdAt, id, users, seq],
       [PUT_CREATED, tenant, createdAt, id],
     );
@@ -148,8 +161,8 @@ export class D1Directory implements Directory {
     const { library, id: name, version } = workflow;
     const identity = [Date.parse(run.createdAt), id, startedBy, library, name, version, projectId];
     const ended = endedAt === undefined ? null : Date.parse(endedAt);
-    const names = [label ?? null, label?.toLowerCase() ?? null];
-    await this.#queries.write([PUT_RUN, tenant, ...identity, status, seq, ended, errorCode, ...names]);
+    const texts = [label ?? null, label?.toLowerCase() ?? null, run.inputPreview ?? null];
+    await this.#queries.write([PUT_RUN, tenant, ...identity, status, seq, ended, errorCode, ...texts]);
   }
 
   async putApprovals(
@@ -372,6 +385,7 @@ function toConversation(row: ConversationRow, isArchived: boolean): Conversation
       // SAFETY: only putConversation writes this column, from a value of this type.
       forkedFrom: JSON.parse(row.forked_from) as ConversationSummary["forkedFrom"] & {},
     }),
+    ...(row.channel !== null && { channel: row.channel }),
     createdAt: toIso(row.created_at),
     lastActivityAt: toIso(row.active_at),
     ...(row.pinned === 1 && { pinned: true as const }),

@@ -364,4 +364,11 @@ export const MIGRATIONS: readonly Migration[] = [
       ) WHERE record ->> 'userId' IS NOT NULL AND record ->> 'caller' IS NULL`,
     ],
   },
+  {
+    name: "0013_origins",
+    statements: [
+      "ALTER TABLE runs ADD COLUMN input_preview TEXT",
+      "ALTER TABLE conversations ADD COLUMN channel TEXT",
+    ],
+  },
 ];

@@ -18,6 +18,7 @@ export type RunRow = {
   error_code: string | null;
   /** The column `name_key` has it in lower case. */
   name: string | null;
+  input_preview: string | null;
   /** 0 for the last row that the page looked at, if other rows follow. */
   found: 0 | 1;
 };
@@ -25,8 +26,8 @@ export type RunRow = {
 /** The number of a run's newest journal entry only grows, so a late put is a no-op. */
 export const PUT_RUN = `INSERT INTO runs
   (tenant, created_at, id, started_by, library, workflow, version, project_id, status, seq, ended_at, error_code, name,
-  name_key)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+  name_key, input_preview)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 ON CONFLICT DO UPDATE SET status = excluded.status, seq = excluded.seq, ended_at = excluded.ended_at,
   error_code = excluded.error_code
 WHERE excluded.seq > runs.seq`;
@@ -98,6 +99,7 @@ export function toRun(row: RunRow): RunSummary {
     createdAt: toIso(row.created_at),
     ...defined({
       name: row.name ?? undefined,
+      inputPreview: row.input_preview ?? undefined,
       endedAt: row.ended_at === null ? undefined : toIso(row.ended_at),
       errorCode: row.error_code ?? undefined,
     }),

@@ -5,6 +5,7 @@ import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isConversationId } from "../shared/identifiers.ts";
 import { UNICODE_RULE } from "../shared/json.ts";
 import { budgetSchema } from "./budget.ts";
+import { CHANNEL_NAME } from "./channels.ts";
 import { turnOrderSchema } from "./conversation-schemas.ts";
 import { frameFilter } from "./frame-filter.ts";
 import { historySchema } from "./history.ts";
@@ -77,6 +78,8 @@ export const createConversation = z.strictObject({
   users: z.array(z.string().min(1).max(200)).max(MAX_PARTICIPANTS).exactOptional(),
   /** `false` keeps the conversation out of the lists of the directory and of its agent. Its id still finds it. */
   listed: z.boolean().exactOptional(),
+  /** The channel that it comes from. */
+  channel: z.string().regex(CHANNEL_NAME).exactOptional(),
   /**
    * Identifies the creating request. Repeating the request returns the conversation; another request with the same id is
    * `IDEMPOTENCY_CONFLICT`. Without a fingerprint, an id that is taken is `CONFLICT`.

@@ -67,6 +67,10 @@ const summary = {
     .strictObject({ conversationId: ids.conversation, turnId: ids.turn })
     .describe("The conversation that it was forked from, and the last turn of the fork.")
     .exactOptional(),
+  channel: z
+    .string()
+    .meta({ description: "The channel that it came from, such as a thread of Slack.", example: "slack" })
+    .exactOptional(),
   createdAt: time,
 };
 const mark = z.literal(true).exactOptional();

@@ -81,6 +81,10 @@ const runMembers = {
 export const runSummary = z
   .strictObject({
     ...runMembers,
+    inputPreview: z
+      .string()
+      .meta({ description: "The beginning of the input as JSON.", example: '{"month":"2026-03"}' })
+      .exactOptional(),
     errorCode: z.string().exactOptional().describe("The code of the run's error."),
   })
   .meta({ id: "RunSummary", description: "A run in a list." });

@@ -278,6 +278,22 @@ describe.runIf(hasChromium)(
         }
       });
 
+      it("I15 a conversation of a channel shows its channel, in the list and at the top", async () => {
+        const { id } = await world.client.conversations.create({ agentId: "clerk" });
+        const letter = { method: "POST", body: "!say By letter." };
+        expect((await fetch(`${world.server.url}/api/channels/letterbox`, letter)).status).toBe(200);
+        const page = await visit("/");
+        const item = page.getByTestId("conversation-item").filter({ hasText: "!say By letter." });
+        await item.getByTestId("channel").getByText("Letterbox").waitFor();
+        await item.click();
+        await answers(page, "By letter.", false).waitFor();
+        await page.locator("header").getByTestId("channel").getByText("Letterbox").waitFor();
+        expect(await violations(page)).toEqual([]);
+        await page.goto(`${world.server.url}/c/${id}`);
+        await page.getByTestId("composer").waitFor();
+        expect(await page.locator("header").getByTestId("channel").count()).toBe(0);
+      });
+
       it("I9 a conversation that does not load yet has a heading", async () => {
         const { id } = await world.client.conversations.create({ agentId: "clerk" });
         const page = await visit("/");

@@ -92,6 +92,10 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await page.getByText("each item").waitFor();
     await nodeOf(page, "report").getByText("No token yet").waitFor();
 
+    const rows = page.getByRole("region", { name: "Timeline" }).getByTestId("timeline-row");
+    await expect.poll(() => rows.count()).toBe(4);
+    expect(await rows.nth(1).textContent()).toMatch(/Working, began after [\d.]+ m?s.*so far [\d.]+ m?s$/);
+
     await answer("/graph/two", "No.", 500);
     await answer("/graph/one", "bread");
     await nodeOf(page, "visit").getByText("1 completed").waitFor();
@@ -119,6 +123,16 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await details.getByText("3 completed").waitFor();
     await page.getByRole("button", { name: "Close the node" }).press("Enter");
     await page.getByTestId("run-values").getByText('"salt"').first().waitFor();
+    // The start, three visits, three that joined, and the report.
+    await expect.poll(() => rows.count()).toBe(8);
+    const texts = await rows.allTextContents();
+    expect(texts.at(0)).toMatch(/^start.*Completed, began after [\d.]+ ms/);
+    expect(texts.at(-1)).toMatch(/^report.*Completed, began after [\d.]+ m?s/);
+    expect(texts.filter((text) => text.includes("Joined at the fan-in"))).toHaveLength(3);
+    expect(texts.join()).not.toContain("so far");
+    await rows.last().getByRole("button").press("Enter");
+    await details.getByText("3 joined, 1 completed").waitFor();
+    await page.keyboard.press("Escape");
     expect(await page.getByTestId("cancel-run").count(), "there is no more work to cancel").toBe(0);
     await page.reload();
     await nodeOf(page, "visit").getByText("3 completed").waitFor();
@@ -139,6 +153,9 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await item(failing).getByText("SYNC_UNSATISFIABLE").waitFor();
     await item(running).getByText("Running").waitFor();
     expect(await item(running).textContent()).toContain("work/errands@1");
+    const shown = await item(failing).textContent();
+    expect(shown).toContain(`{"url":"${world.desk.url("/fails")}","items":["one"]}`);
+    expect(shown).toMatch(/took [\d.]+ m?s/);
     await page.getByLabel("Status").selectOption("Failed");
     await expect.poll(() => item(running).count()).toBe(0);
     await item(failing).press("Enter");
@@ -291,7 +308,8 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
       "report",
     ]);
     expect(await page.locator(".react-flow").count()).toBe(0);
-    await nodeOf(page, "visit").tap();
+    await page.getByTestId("timeline-row").nth(1).getByRole("button").tap();
+    await page.locator("[data-testid=run-node][data-node=visit][aria-expanded=true]:focus").waitFor();
     await page.getByTestId("run-token").first().locator("summary").tap();
     await page.getByTestId("run-token").first().getByText(long).waitFor();
     await fits("node");

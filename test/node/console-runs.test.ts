@@ -1,9 +1,11 @@
 /** The console's pure parts for runs: the state of each node in a journal, and the graph of a workflow. */
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NODE_HEIGHT, NODE_WIDTH, placesOf } from "../../app/src/runs/graph-layout.ts";
 import { runChoice, runsPath } from "../../app/src/runs/run-filter.ts";
-import { RunLog } from "../../app/src/runs/run-log.ts";
+import { RunLog, type RunToken } from "../../app/src/runs/run-log.ts";
 import { countsText, nodeState, tokenLasted, workflowName } from "../../app/src/runs/run-texts.ts";
+import { timelineOf } from "../../app/src/runs/run-timeline.ts";
 import { kindOf, readingOrder, transitionText } from "../../app/src/runs/workflow-graph.ts";
 import type { RunEntryView, WorkflowDefinition } from "../../src/client/index.ts";
 
@@ -178,4 +180,28 @@ describe("the graph of a workflow", () => {
     const [work, other] = [places.get("work"), places.get("other")];
     expect(Math.abs((work?.x ?? 0) - (other?.x ?? 0))).toBeGreaterThan(NODE_WIDTH);
   });
+});
+
+it("RUNLINE-1 RUNLINE-2 each visit of a node has one row, and its bar stays within the time of the run", () => {
+  const moment = fc.nat(100_000).map((ms) => new Date(ms).toISOString());
+  const visit = fc.record(
+    { createdAt: moment, startedAt: moment, endedAt: moment },
+    { requiredKeys: ["createdAt"] },
+  );
+  fc.assert(
+    fc.property(fc.array(visit), fc.nat(100_000), fc.nat(100_000), (visits, from, to) => {
+      const tokens = visits.map((times, id): RunToken => {
+        return { id, node: "a", state: "ready", attempts: 0, failures: [], ...times };
+      });
+      const rows = timelineOf(tokens, from, to);
+      expect(rows.map(({ token }) => token.id).toSorted((a, b) => a - b)).toEqual(tokens.map(({ id }) => id));
+      for (const [index, { left, width, durationMs, startsAfter, isOpen, token }] of rows.entries()) {
+        expect(startsAfter).toBeGreaterThanOrEqual(rows[index - 1]?.startsAfter ?? 0);
+        expect(Math.min(left, width, durationMs)).toBeGreaterThanOrEqual(0);
+        expect(left + width).toBeLessThanOrEqual(1 + 1e-9);
+        expect(isOpen).toBe(token.endedAt === undefined);
+        if (isOpen) expect(left + width).toBeCloseTo(1);
+      }
+    }),
+  );
 });

@@ -246,6 +246,24 @@ describe("I15 Slack", () => {
     expect(await place.texts(2)).toEqual(["One.", "Anew."]);
   });
 
+  test("CHANNEL-3 a conversation names its channel, in lists and in its export, and its fork has none", async () => {
+    const place = new Place();
+    await place.say(new Play({ replies: [[{ text: "One." }]] }).content);
+    await place.texts(1);
+    const user = { subject: `slack:${TEAM}:user:${place.user}`, tenant: "test", roles: ["member"] };
+    const read = async <Body>(path: string, init = {}): Promise<Body> =>
+      (await request(`/api/conversations${path}`, init, user)).json();
+    const { conversations } = await read<{ conversations: { id: string }[] }>("?limit=1");
+    expect(conversations).toEqual([expect.objectContaining({ channel: "slack" })]);
+    const path = `/${conversations[0]?.id}`;
+    expect(await read(path)).toMatchObject({ channel: "slack" });
+    const exported = await request(`/api/conversations${path}/export`, {}, user);
+    expect(await exported.text()).toContain('"channel":"slack"');
+    const fork = await read(`${path}/fork`, { method: "POST", body: "{}" });
+    expect(fork).toMatchObject({ forkedFrom: { conversationId: conversations[0]?.id } });
+    expect(fork).not.toHaveProperty("channel");
+  });
+
   test("CHANNEL-3 a conversation that is gone without a notice is replaced", async () => {
     const place = new Place();
     await place.say(new Play({ replies: [[{ text: "One." }]] }).content);

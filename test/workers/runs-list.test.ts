@@ -79,7 +79,8 @@ describe("the list of runs", () => {
     const { runs } = await list(ada, "status=failed");
     const { correlationId, input, state, error, seq, tokens, active, gates, retry, usage, ...members } =
       await call<RunView>("GET", `/api/runs/${failing.id}`, 200, ada);
-    expect(runs).toEqual([{ ...members, errorCode: "EXECUTION_FAILED" }]);
+    const inputPreview = JSON.stringify({ key: failing.key });
+    expect(runs).toEqual([{ ...members, inputPreview, errorCode: "EXECUTION_FAILED" }]);
     expect(correlationId).toBe(failing.id);
     expect(members.endedAt).toMatch(/Z$/);
     expect(await shown(bob, "status=running&workflow=flows/waits")).toEqual([own.id]);
@@ -107,12 +108,14 @@ describe("the list of runs", () => {
     expect(run.name).toBe("Änne's report");
     expect(await begin({ ...named, idempotencyKey: "one" })).toMatchObject({ id: run.id });
     await begin({ ...named, name: "Another", idempotencyKey: "one" }, 409);
-    const byWorkflow = await begin({ workflow: "flows/titled" });
+    const byWorkflow = await begin({ workflow: "flows/titled", input: { text: "😀".repeat(500) } });
     const bare = await begin({ workflow: "flows/fails", input: { key: "none" } });
     expect([byWorkflow.name, bare.name]).toEqual(["Yearly report", undefined]);
     const shown = async (text: string, principal = ada) =>
       (await list(principal, `text=${encodeURIComponent(text)}`)).runs.map(({ id, name }) => [id, name]);
     await expect.poll(async () => (await list(ada)).runs.length).toBe(3);
+    const [, long] = (await list(ada)).runs;
+    expect(long?.inputPreview, "no half of a character").toBe(`{"text":"${"😀".repeat(95)}…`);
     expect(await shown("REPORT")).toEqual([
       [run.id, "Änne's report"],
       [byWorkflow.id, "Yearly report"],

@@ -3,6 +3,7 @@ import type { ConversationSummary } from "../../../src/client/index.ts";
 import { timeInList } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
 import { conversationPath } from "../route.ts";
+import { ChannelBadge } from "./channel-badge.tsx";
 import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
 
@@ -21,7 +22,7 @@ export function ConversationItem({
   testId = "conversation-item",
   onNavigate,
 }: ConversationItemProps) {
-  const { id, lastActivityAt, pinned, forkedFrom } = conversation;
+  const { id, lastActivityAt, pinned, forkedFrom, channel } = conversation;
   const title = useTitle(id, conversation.title);
   return (
     <li>
@@ -40,7 +41,8 @@ export function ConversationItem({
           )}
           <span className="min-w-0 flex-1 truncate">{title}</span>
         </span>
-        <span className="flex gap-2 text-xs text-muted">
+        <span className="flex items-center gap-2 text-xs text-muted">
+          {channel !== undefined && <ChannelBadge channel={channel} />}
           <span className="min-w-0 flex-1 truncate">
             {agentName}
             {forkedFrom !== undefined && " · Fork"}

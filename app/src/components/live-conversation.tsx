@@ -21,6 +21,7 @@ import { checkSession, socketToken, useSession } from "../session.ts";
 import { AddresseeNote } from "./addressee-note.tsx";
 import { AgentsMenu } from "./agents-menu.tsx";
 import { CalledNote, callerName } from "./called-note.tsx";
+import { ChannelBadge } from "./channel-badge.tsx";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
 import { agentsOf, ConversationLinks, DeleteConversation } from "./conversation-actions.tsx";
@@ -103,8 +104,13 @@ export function LiveConversation({
   const offline = status !== "open" && view !== null;
 
   const origin = view?.forkedFrom?.conversationId;
+  const channel = view?.channel;
   const subtitle =
-    origin === undefined ? (
+    channel !== undefined ? (
+      <>
+        <ChannelBadge channel={channel} /> {name}
+      </>
+    ) : origin === undefined ? (
       name
     ) : (
       <>

@@ -1,13 +1,13 @@
 /** One run in the list. */
 import type { RunSummary } from "../../../src/client/index.ts";
-import { momentOf } from "../format.ts";
+import { exactJson, momentOf } from "../format.ts";
 import { runPath } from "../route.ts";
 import { lasted, runName, workflowName } from "../runs/run-texts.ts";
 import { Link } from "./link.tsx";
 import { RunStatusBadge } from "./run-status.tsx";
 
 export function RunItem({ run }: { run: RunSummary }) {
-  const { id, name, workflow, status, startedBy, createdAt, endedAt, errorCode } = run;
+  const { id, name, workflow, status, startedBy, createdAt, endedAt, errorCode, inputPreview = "{}" } = run;
   const took = lasted(createdAt, endedAt);
   return (
     <li>
@@ -23,6 +23,12 @@ export function RunItem({ run }: { run: RunSummary }) {
           <span className="min-w-0 flex-1 truncate text-sm font-medium">{runName(run)}</span>
           <RunStatusBadge status={status} />
         </span>
+        {inputPreview !== "{}" && (
+          <span data-testid="run-input" className="mt-0.5 block truncate font-mono text-xs">
+            <span className="sr-only">Input </span>
+            {exactJson(inputPreview)}
+          </span>
+        )}
         <span className="mt-1 flex flex-wrap gap-x-3 gap-y-0.5 text-xs text-muted">
           <time dateTime={createdAt}>{momentOf(createdAt, new Date())}</time>
           {name !== undefined && <span className="min-w-0 truncate">{workflowName(workflow)}</span>}

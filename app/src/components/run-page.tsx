@@ -27,6 +27,7 @@ import { type GateDrafts, GatesBanner, RunGates, showQuestion } from "./run-gate
 import { RunNode } from "./run-node.tsx";
 import { RunNodeDetails } from "./run-node-details.tsx";
 import { RunStatusBadge } from "./run-status.tsx";
+import { RunTimeline } from "./run-timeline.tsx";
 
 /** The graph is a large part of the console, so a page loads it only if it shows it. */
 const loadGraph = () => import("./run-graph.tsx");
@@ -166,28 +167,36 @@ function GraphAndDetails(shown: ShownRun) {
   const aside = useRef<HTMLElement>(null);
   const close = useCallback(() => setChosen(undefined), []);
   useEscape(chosen === undefined ? undefined : close, OPEN_NODE);
+  const choose = (ref: string) => {
+    setChosen(ref);
+    aside.current?.scrollTo({ top: 0 });
+  };
   return (
     <div className="flex min-h-0 flex-1">
-      <div className="min-w-0 flex-1">
-        {graph.value === undefined && graph.error === undefined && (
-          <p className="p-4 text-sm text-muted">Loading the graph…</p>
-        )}
-        {graph.error !== undefined && (
-          <div className="p-4">
-            <ErrorNote text="The graph could not be loaded." onRetry={graph.reload} />
+      <div className="flex min-w-0 flex-1 flex-col">
+        <div className="min-h-0 flex-1">
+          {graph.value === undefined && graph.error === undefined && (
+            <p className="p-4 text-sm text-muted">Loading the graph…</p>
+          )}
+          {graph.error !== undefined && (
+            <div className="p-4">
+              <ErrorNote text="The graph could not be loaded." onRetry={graph.reload} />
+            </div>
+          )}
+          {definition !== undefined && graph.value !== undefined && (
+            <graph.value.default
+              definition={definition}
+              log={log}
+              version={version}
+              chosen={chosen}
+              onChoose={choose}
+            />
+          )}
+        </div>
+        {definition !== undefined && (
+          <div className="relative max-h-2/5 shrink-0 overflow-y-auto border-t border-line p-4 empty:hidden">
+            <RunTimeline run={run} log={log} definition={definition} chosen={chosen} onChoose={choose} />
           </div>
-        )}
-        {definition !== undefined && graph.value !== undefined && (
-          <graph.value.default
-            definition={definition}
-            log={log}
-            version={version}
-            chosen={chosen}
-            onChoose={(ref) => {
-              setChosen(ref);
-              aside.current?.scrollTo({ top: 0 });
-            }}
-          />
         )}
       </div>
       <aside
@@ -229,11 +238,19 @@ function NodeList(shown: ShownRun) {
   const [chosen, setChosen] = useState<string | undefined>(undefined);
   const close = useCallback(() => setChosen(undefined), []);
   useEscape(chosen === undefined ? undefined : close, OPEN_NODE);
+  // The focus moves the page to the node in the list.
+  const show = (ref: string) => {
+    setChosen(ref);
+    document.querySelector<HTMLElement>(`[data-testid=run-node][data-node="${CSS.escape(ref)}"]`)?.focus();
+  };
   return (
     <div className="relative min-h-0 flex-1 overflow-y-auto">
       <div className="mx-auto max-w-3xl space-y-4 px-4 py-4">
         <Questions {...shown} />
         <RunFacts run={run} end={log.end} answers={log.answers} />
+        {definition !== undefined && (
+          <RunTimeline run={run} log={log} definition={definition} chosen={chosen} onChoose={show} />
+        )}
         {definition !== undefined && (
           <ol aria-label="Nodes" className="space-y-2">
             {readingOrder(definition).map((node) => (

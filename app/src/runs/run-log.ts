@@ -100,6 +100,11 @@ export class RunLog {
     return this.#nodes.get(node) ?? NO_VISITS;
   }
 
+  /** Returns all tokens in the order of their numbers. */
+  tokens(): Iterable<RunToken> {
+    return this.#tokens.values();
+  }
+
   /** Returns the number of times that a transition has fired. */
   fired(transition: string): number {
     return this.#fired.get(transition) ?? 0;

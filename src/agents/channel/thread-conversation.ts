@@ -84,13 +84,13 @@ export class ThreadConversation {
   /** Returns the conversation, which sends its frames to this actor. Creates it for the sender of a message (CHANNEL-3). */
   async #opened(input: WaitingInput): Promise<{ tenant: string; id: string; owner: string }> {
     const record = this.#record();
-    const { tenant, agentId, generation } = record;
+    const { tenant, agentId, channel, generation } = record;
     if (record.conversation !== undefined) return { tenant, ...record.conversation };
     const owner = input.subject;
     const principal = principalOf(tenant, owner);
     const id = await this.ports.conversationIdOf(record, owner);
     const conversation = await this.ports.conversation(tenant, id);
-    const created = await conversation.create(principal, { id, agentId, fingerprint: "channel" });
+    const created = await conversation.create(principal, { id, agentId, channel, fingerprint: "channel" });
     const isDeleted = !created.ok && created.error.code === "CONFLICT";
     if (!isDeleted) {
       unwrap(created);

@@ -10,6 +10,7 @@ import {
 import { defineTask } from "../../../src/library/define/define-task.ts";
 import { defineWorkflow, node, transition } from "../../../src/library/define/define-workflow.ts";
 import { step } from "../../../src/library/tasks/step.ts";
+import type { ChannelAdapter } from "../../../src/protocol/channels.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
 
 const input = z.object({ url: z.string(), item: z.string().default("") });
@@ -337,6 +338,17 @@ function schemaOf(schema: z.ZodType): JsonObject {
   return members as JsonObject;
 }
 
+/** A channel that takes each text as a letter. */
+const letterbox: ChannelAdapter = {
+  async receive(request) {
+    const thread = crypto.randomUUID();
+    const kind = { isDirect: true, isMention: false, isAutomatic: false };
+    const event = { id: thread, thread, sender: "ann", surface: null, text: await request.text(), ...kind };
+    return { events: [event], response: new Response() };
+  },
+  deliver: async () => ({ status: "delivered" }),
+};
+
 const app = dramatis({
   libraries: [
     defineLibrary("work", {
@@ -353,7 +365,8 @@ const app = dramatis({
     { id: "porter", persona: "work/porter" },
     { id: "telegraphist", persona: "work/telegraphist" },
   ],
+  channels: { letterbox: { agent: "clerk", adapter: () => letterbox, user: () => ({ subject: "local" }) } },
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, Channel, EventLog, Workspace, Executor } = app;
 export default app.handler;

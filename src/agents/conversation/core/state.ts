@@ -44,6 +44,8 @@ export interface ConversationIdentity {
   call?: CallOrigin;
   /** The conversation and the turn that it was forked from; absent if it is no fork. */
   forkedFrom?: ForkOrigin;
+  /** The channel that it came from; absent if it came over HTTP or RPC. */
+  channel?: string;
   /** Identifies the request that created the conversation. */
   fingerprint?: string;
   /** The region that it was asked to begin in. */

@@ -83,6 +83,7 @@ const recordSchema = z.strictObject({
     .looseObject({ operationId: z.string(), from: z.string(), readers: z.array(z.string()) })
     .exactOptional(),
   locationHint: z.string().exactOptional(),
+  channel: z.string().max(40).exactOptional(),
   forkedFrom: z
     .strictObject({ conversationId: z.string(), turnId: z.string(), omitted: z.int().min(1).exactOptional() })
     .exactOptional(),

@@ -150,7 +150,7 @@ export class ConversationFork {
     const { clock, runtime } = this.context;
     const { store } = runtime;
     const { id: source, tenant: _tenant, ...own } = state.record;
-    const { fingerprint: _fingerprint, automaticTitle: _automatic, ...record } = own;
+    const { fingerprint: _fingerprint, automaticTitle: _automatic, channel: _channel, ...record } = own;
     const now = clock.now();
     const forkedFrom: ForkOrigin = {
       conversationId: source,

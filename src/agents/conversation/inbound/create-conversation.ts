@@ -83,7 +83,11 @@ export function conversationRecord(
     ],
     agents: [{ id: input.agentId, ...defined({ leased, projectIds: severalOf(projectIds) }), chain }],
     ...(input.listed === false ? { listed: false as const } : {}),
-    ...defined({ fingerprint: input.fingerprint, locationHint: input.locationHint }),
+    ...defined({
+      channel: input.channel,
+      fingerprint: input.fingerprint,
+      locationHint: input.locationHint,
+    }),
     createdAt: now,
   };
 }

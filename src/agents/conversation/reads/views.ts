@@ -81,7 +81,7 @@ function forkView({ conversationId, turnId }: ForkOrigin): ConversationView["for
 
 /** Returns what lists contain of a conversation. */
 export function conversationSummary(record: ConversationIdentity): PublishedConversation {
-  const { id, title, projectId, participants, call, createdAt } = record;
+  const { id, title, projectId, participants, call, channel, createdAt } = record;
   const calledBy =
     call && ("runId" in call.caller ? call.caller : { ...call.caller, conversationId: call.from });
   return {
@@ -91,7 +91,7 @@ export function conversationSummary(record: ConversationIdentity): PublishedConv
     projectId,
     ...defined({ jurisdiction: jurisdictionOf(id) }),
     participants: [...participants],
-    ...defined({ calledBy }),
+    ...defined({ calledBy, channel }),
     ...(record.forkedFrom && { forkedFrom: forkView(record.forkedFrom) }),
     createdAt: toIso(createdAt),
   };

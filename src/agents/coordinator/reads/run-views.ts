@@ -21,6 +21,7 @@ import type { ListedApproval } from "../../../protocol/waiting-approvals.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
+import { cut } from "../../../shared/text.ts";
 import { toIso } from "../../../shared/time.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { Mailbox } from "../../base/mailbox/mailbox.ts";
@@ -42,6 +43,8 @@ const MAX_ACTIVE = 1_000;
 const MAX_ISSUES = 10;
 /** Gates of one view. */
 const MAX_GATES = 100;
+/** Characters of the input in a list. */
+const MAX_PREVIEW = 200;
 /** Characters of the state of one view, of its gates, and of a page of the journal, as JSON. An answer over RPC has at most 32 MiB. */
 const MAX_PART = 4 * 1024 * 1024;
 
@@ -53,7 +56,10 @@ interface ViewedRun {
 
 /** Returns a run as lists show it. */
 export function runSummary(run: ViewedRun): RunSummary {
-  return { ...members(run), ...defined({ errorCode: run.state.error?.code }) };
+  const { record, error } = run.state;
+  const input = JSON.stringify(record.input);
+  const inputPreview = input.length <= MAX_PREVIEW ? input : `${cut(input, MAX_PREVIEW)}…`;
+  return { ...members(run), inputPreview, ...defined({ errorCode: error?.code }) };
 }
 
 /** Returns a run as callers see it. */
