@@ -521,6 +521,112 @@ describe("I12 the official AG-UI client: leaving and coming back", () => {
   });
 });
 
+describe("I12 the official AG-UI client: questions of workflows", () => {
+  beforeAll(async () => {
+    const prompts = ["Send it?", "To whom?"];
+    const tasks = prompts.map((prompt, index) => ({
+      id: `agui-ask-${index}`,
+      inputSchema: { type: "object" },
+      steps: [{ ref: "ask", action: { kind: "human.approve", prompt } }],
+    }));
+    const flow = {
+      id: "agui-asks",
+      inputSchema: { type: "object" },
+      contextSchema: { type: "object", properties: { answer: {} } },
+      outputMapping: { answer: "state.answer" },
+      initialNode: "first",
+      nodes: ["first", "second"].map((ref, index) => ({
+        ...{ ref, task: `agui-ask-${index}`, outputMapping: { "state.answer": "result" } },
+      })),
+      transitions: [{ from: "first", to: "second" }],
+    };
+    const tool = {
+      ...{ id: "agui-asks", name: "asks", description: "Asks a person." },
+      target: { workflow: "agui-flows/agui-asks" },
+    };
+    const persona = {
+      id: "agui-asker",
+      identity: { systemPrompt: "You ask.", modelProfileId: "test/scripted" },
+      tools: { toolIds: ["agui-flows/agui-asks"] },
+    };
+    for (const [kind, body] of [
+      ...tasks.map((task) => ["tasks", task] as const),
+      ["workflows", flow],
+      ["tools", tool],
+      ["personas", persona],
+    ] as const) {
+      const posted = await post(`/api/libraries/agui-flows/${kind}`, body, ADA);
+      expect(posted.status, JSON.stringify(posted.body)).toBe(201);
+    }
+    const agent = { id: "agui-asker", persona: "agui-flows/agui-asker" };
+    expect((await post("/api/agents", agent, ADA)).status).toBe(201);
+  });
+
+  const asking = () => new Play({ replies: [[{ call: "asks", input: {} }], [{ text: "I asked." }]] });
+
+  test("I12 AGUI-3 AGUI-5 the person at the client answers one question after another, also twice and after an eviction", async () => {
+    const thread = client("agui-asker");
+    thread.say(asking().content);
+    const first = await thread.run();
+    const [interrupt] = thread.http.pendingInterrupts;
+    if (interrupt === undefined) throw new Error("The run has no interrupt.");
+    expect(first.last).toMatchObject({ type: "RUN_FINISHED", outcome: { type: "interrupt" } });
+    expect(interrupt).toMatchObject({ reason: "input_required", message: "Send it?" });
+    await abortAllDurableObjects();
+    const page = client("agui-asker", thread.http.threadId);
+    await page.run();
+    expect(page.http.pendingInterrupts).toEqual([interrupt]);
+    const resume = [{ interruptId: interrupt.id, status: "resolved" as const, payload: { approved: true } }];
+    const second = await page.run({ runId: "second", resume });
+    expect(second.last).toMatchObject({
+      outcome: { type: "interrupt", interrupts: [{ message: "To whom?", reason: "input_required" }] },
+    });
+    const [{ id } = { id: "" }] = page.http.pendingInterrupts;
+    const answer = { interruptId: id, status: "resolved" as const, payload: { approved: false } };
+    const last = await page.run({ runId: "third", resume: [answer] });
+    expect(last.last).toMatchObject({ outcome: { type: "success" } });
+    expect(shownIn(page.http.messages).at(-1)).toEqual(["assistant", "I asked."]);
+    const again = await page.run({ runId: "third", resume: [answer] });
+    expect(again.types).toEqual(last.types);
+  });
+
+  test("I12 AGUI-5 a cancelled question cancels its workflow, and the model continues", async () => {
+    const thread = client("agui-asker");
+    thread.say(asking().content);
+    await thread.run();
+    const [{ id } = { id: "" }] = thread.http.pendingInterrupts;
+    await thread.run({ resume: [{ interruptId: id, status: "cancelled" }] });
+    const [, , result, last] = shownIn(thread.http.messages);
+    expect(result?.[1]).toContain("CANCELLED");
+    expect(last).toEqual(["assistant", "I asked."]);
+  });
+
+  test("I12 AGUI-5 an answer that does not fit, or that is for a question of another thread, has no effect", async () => {
+    const [thread, other] = [client("agui-asker"), client("agui-asker")];
+    for (const { say, run } of [thread, other]) {
+      say(asking().content);
+      await run();
+    }
+    const [{ id } = { id: "" }] = thread.http.pendingInterrupts;
+    const [{ id: foreign } = { id: "" }] = other.http.pendingInterrupts;
+    const mixed = `${id.split("|")[0]}|${foreign.split("|")[1]}`;
+    for (const [interruptId, payload] of [
+      [foreign, { approved: true }],
+      [mixed, { approved: true }],
+      [id, { approved: "perhaps" }],
+      [id, undefined],
+    ])
+      await expect(
+        client("agui-asker", thread.http.threadId).run({
+          resume: [{ interruptId: String(interruptId), status: "resolved", payload }],
+        }),
+      ).rejects.toMatchObject({ status: 422 });
+    const page = client("agui-asker", thread.http.threadId);
+    await page.run();
+    expect(page.http.pendingInterrupts).toEqual(thread.http.pendingInterrupts);
+  });
+});
+
 describe("I12 the official AG-UI client: threads that do not begin", () => {
   const withImage = (url: string): Message => ({
     ...{ id: crypto.randomUUID(), role: "user" },

@@ -6,7 +6,8 @@
  *         ends with `RUN_FINISHED` or `RUN_ERROR`, each once.
  * AGUI-2  Messages, calls and steps open and close within one run, and steps do not overlap.
  * AGUI-3  A run ends when its turn waits for a person, for the client's tools, or for deferred results. The outcome `interrupt` has the requests
- *         that the reader may answer. Without such requests the outcome is `success`, and it names the calls of the client's tools.
+ *         that the reader may answer. Without such requests the outcome is `success`, and it names the calls of the client's tools. The caller
+ *         adds the questions of the workflows that wait, from their runs.
  * AGUI-4  The text of a message is a prefix of the model's reply, and in the end all of it. If a repeated model call changes the text, the
  *         message ends, and another message has the new text.
  * AGUI-9  A client older than AG-UI 1.0 gets only members that it accepts: no version, and no outcome other than `interrupt`.
@@ -38,6 +39,13 @@ export interface RunOptions {
 /** An open call: it runs, or waits for the client or for a deferred result, or its work waits for a person. */
 type CallState = "running" | "client" | "deferred" | "held";
 
+/** A call whose workflow waits for a person. */
+export interface HeldRun {
+  turnId: string;
+  operationId: string;
+  runId: string;
+}
+
 interface Ask extends AnsweredBy {
   turnId: string;
   toolCallId: string;
@@ -53,6 +61,8 @@ export class RunEncoder {
   #step: string | null = null;
   readonly #open = new Map<string, CallState>();
   readonly #asks = new Map<string, Ask>();
+  /** The runs of workflows that wait for a person, by the operation of their call. */
+  readonly #held = new Map<string, HeldRun>();
   /** The model's last reply has waited: all its calls are known. */
   #hasWaited = false;
   /** The calls that this run answers, until their answers are read. */
@@ -67,6 +77,11 @@ export class RunEncoder {
 
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  /** The workflows that wait for a person at the end of this run. */
+  get heldRuns(): HeldRun[] {
+    return [...this.#held.values()];
   }
 
   /** Returns the beginning of the run. `messages` replace the messages of the client. */
@@ -147,11 +162,15 @@ export class RunEncoder {
       case "tool.deferred":
         this.#open.set(operationId, "deferred");
         return [];
-      case "work.held":
+      case "work.held": {
         this.#open.set(operationId, "held");
+        const { runId } = frame.data;
+        if (runId !== undefined) this.#held.set(operationId, { turnId, operationId, runId });
         return [];
+      }
       case "work.released":
         this.#open.set(operationId, "running");
+        this.#held.delete(operationId);
         return [];
       case "tool.progress": {
         const value = { toolCallId: operationId, progress: frame.data.progress };
@@ -168,8 +187,10 @@ export class RunEncoder {
         this.#hasWaited = true;
         return this.#finish(this.#outcome());
       case "turn.completed":
+        this.#held.clear();
         return this.#finish({ type: "success" }, frame.data.output);
       case "turn.failed": {
+        this.#held.clear();
         const { error } = frame.data;
         return error.code === "CANCELLED" ? this.#finish({ type: "cancelled" }) : this.#fail(error);
       }
@@ -231,6 +252,7 @@ export class RunEncoder {
   #result(toolCallId: string, content: string): AgUiEvent[] {
     const isClients = this.#open.get(toolCallId) === "client";
     this.#open.delete(toolCallId);
+    this.#held.delete(toolCallId);
     for (const [id, asked] of this.#asks) if (asked.toolCallId === toolCallId) this.#asks.delete(id);
     if (isClients && this.options.withClientResults !== true) return [];
     const messageId = `${toolCallId}_result`;
@@ -293,6 +315,7 @@ function closedBy(frame: Frame): string[] {
   switch (frame.type) {
     case "approval.resolved":
       return [frame.data.of?.operationId ?? operationId];
+    case "work.released":
     case "tool.completed":
     case "tool.failed":
     case "tool.cancelled":

@@ -17,16 +17,17 @@ export type AgUiMessage =
   | { id: string; role: "user"; content: string | AgUiPart[] }
   | { id: string; role: "assistant"; content: string };
 
-/** A request to the person at the client. */
+/** A request to the person at the client: a call that needs an approval, or a question of a workflow. */
 export interface Interrupt {
   id: string;
-  reason: "tool_call";
+  reason: "tool_call" | "input_required";
   message: string;
   /** The call that waits. */
   toolCallId: string;
   /** The JSON Schema of the answer. */
   responseSchema: Record<string, unknown>;
-  expiresAt: string;
+  /** Absent if the question waits without a limit. */
+  expiresAt?: string;
 }
 
 export type RunOutcome =
@@ -48,3 +49,10 @@ export type AgUiEvent =
   | { type: "TOOL_CALL_END"; toolCallId: string }
   | { type: "TOOL_CALL_RESULT"; messageId: string; toolCallId: string; content: string; role: "tool" }
   | { type: "CUSTOM"; name: string; value: Record<string, unknown> };
+
+/** Adds interrupts to the end of a run. */
+export function interrupted(event: AgUiEvent, added: Interrupt[]): AgUiEvent {
+  if (event.type !== "RUN_FINISHED" || added.length === 0) return event;
+  const own = event.outcome?.type === "interrupt" ? event.outcome.interrupts : [];
+  return { ...event, outcome: { type: "interrupt", interrupts: [...own, ...added] } };
+}

@@ -2,26 +2,33 @@
  * The body of a run of AG-UI: its schema, and its conversion to a turn, or to answers that continue a turn. Pure.
  *
  * AGUI-5  The thread is a conversation, and its history is the server's. A run reads the newest message of the user, or the results of tools at
- *         the end of the messages and the answers in `resume`. A run with none of them only reads the thread.
+ *         the end of the messages and the answers in `resume`. A run with none of them only reads the thread. A cancelled question of a
+ *         workflow cancels the workflow.
  * AGUI-6  The values in `context` join the message of the user. `state` has no effect.
  */
 import { z } from "zod";
+import { mayAnswer } from "../../protocol/approval.ts";
 import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { approvalFields, identifier, type StartTurn, type ToolSubmission } from "../../protocol/requests.ts";
+import type { RunView } from "../../protocol/run-schemas.ts";
 import { type Content, parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
-import { isPlainObject, UNICODE_RULE } from "../../shared/json.ts";
+import { isJson, isPlainObject, type Json, UNICODE_RULE } from "../../shared/json.ts";
+import type { Principal } from "../../shared/principal.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { joinedText, userContent } from "../content.ts";
-import { type GivenAnswer, givenAnswer } from "../mcp/questions.ts";
+import { givenAnswer, type QuestionPlace, questionKey } from "../mcp/questions.ts";
 import { jsonSchema, toolName, turnOptions } from "../openai/request-fields.ts";
-import type { AgUiMessage } from "./events.ts";
+import type { HeldRun } from "./encoder.ts";
+import type { AgUiMessage, Interrupt } from "./events.ts";
 
 const MAX_MESSAGES = 10_000;
 const MAX_CONTEXT = 100;
 const MAX_ANSWERS = 64;
 const MAX_INTERRUPT_ID = 500;
+/** Divides the id of a question of a workflow: its call, and the question in its run. */
+const GATE_SEPARATOR = "|";
 /** Begins the part of a message with the values of `context`. */
 const CONTEXT_HEADING = "Context of the application:";
 
@@ -110,6 +117,8 @@ export interface InterruptAnswer {
   reason?: string;
   /** The person gave no answer, so the request may be over. */
   isCancelled: boolean;
+  /** The answer is for a question of the call's workflow. */
+  gate?: { runId: string; operationId: string; answer: Json };
 }
 
 /** The effect of a run. */
@@ -121,7 +130,7 @@ export type RunRequest =
 /** Returns the effect of a run (AGUI-5). Throws `INVALID_INPUT`. */
 export function runRequest({ messages, tools, context, resume, runId }: RunInput): RunRequest {
   const answers = (resume ?? []).map((entry, index) => answerOf(entry, `/resume/${index}`));
-  const isRepeated = new Set(answers.map(({ operationId }) => operationId)).size < answers.length;
+  const isRepeated = new Set(resume?.map(({ interruptId }) => interruptId)).size < answers.length;
   if (isRepeated) throw invalidAt("/resume", "Must have one answer for each interrupt.");
   const results = resultsOf(messages);
   if (answers.length > 0 || results.length > 0) return { type: "answers", results, answers };
@@ -160,12 +169,40 @@ function answerOf(
   path: string,
 ): InterruptAnswer {
   const isCancelled = status === "cancelled";
-  const given: GivenAnswer | undefined = givenAnswer(interruptId, { action: "accept" });
-  if (given === undefined || !("turnId" in given.place))
+  const [call, question] = interruptId.split(GATE_SEPARATOR).map(placeOf);
+  if (call === undefined || !("turnId" in call))
     throw invalidAt(`${path}/interruptId`, "Must be the id of an interrupt of this thread.");
-  if (isCancelled) return { ...given.place, approved: false, isCancelled };
+  if (question !== undefined && "runId" in question) {
+    if (!isCancelled && !isJson(payload)) throw invalidAt(`${path}/payload`, "Must be the answer, as JSON.");
+    const answer = isJson(payload) ? payload : null;
+    return { ...call, approved: !isCancelled, isCancelled, gate: { ...question, answer } };
+  }
+  if (isCancelled) return { ...call, approved: false, isCancelled };
   const { approved, reason } = validate(approval, payload, `${path}/payload`);
-  return { ...given.place, approved, ...defined({ reason }), isCancelled };
+  return { ...call, approved, ...defined({ reason }), isCancelled };
+}
+
+function placeOf(key: string): QuestionPlace | undefined {
+  return givenAnswer(key, { action: "accept" })?.place;
+}
+
+/** Returns the interrupts of a workflow that waits: the questions that the principal may answer. */
+export function gateInterrupts(
+  conversationId: string,
+  { turnId, operationId, runId }: HeldRun,
+  run: RunView,
+  principal: Principal,
+): Interrupt[] {
+  const call = questionKey({ conversationId, turnId, operationId });
+  return run.gates
+    .filter((gate) => mayAnswer(gate, principal, true))
+    .map(({ operationId: gate, prompt, schema, expiresAt }) => ({
+      ...{
+        id: [call, questionKey({ runId, operationId: gate })].join(GATE_SEPARATOR),
+        reason: "input_required",
+      },
+      ...{ message: prompt, toolCallId: operationId, responseSchema: schema, ...defined({ expiresAt }) },
+    }));
 }
 
 /** Adds the values of `context` to a message, as its last part (AGUI-6). */

@@ -6,9 +6,10 @@
  * AGUI-8  Leaving the stream of a run stops its turn, unless the run asks to keep running. Leaving a run that only reads stops no turn.
  */
 import { z } from "zod";
-import { RunEncoder, type RunOptions } from "../../compat/agui/encoder.ts";
-import type { AgUiEvent, AgUiMessage } from "../../compat/agui/events.ts";
+import { type HeldRun, RunEncoder, type RunOptions } from "../../compat/agui/encoder.ts";
+import { type AgUiEvent, type AgUiMessage, interrupted } from "../../compat/agui/events.ts";
 import {
+  gateInterrupts,
   keepsRunning,
   type RunInput,
   runRequest,
@@ -42,6 +43,8 @@ interface Run extends ReadOptions {
   answered?: readonly string[];
   /** The operations that the answers of the run changed. */
   changed?: readonly string[];
+  /** The workflows that ask further questions at once. The turn has no frames of them. */
+  held?: HeldRun[];
 }
 
 export const aguiRoutes: readonly Route[] = [
@@ -120,7 +123,7 @@ async function begin(
 async function* events(
   { principal, actors }: HttpEnv["Variables"],
   { threadId, runId, protocolVersion }: RunInput,
-  { conversationId, turnId, messages, answered, ...start }: Run,
+  { conversationId, turnId, messages, answered, held, ...start }: Run,
   signal: AbortSignal,
   onLeave: () => void,
 ): AsyncGenerator<{ data: string }, void> {
@@ -129,16 +132,31 @@ async function* events(
   const encoder = new RunEncoder({ ...options, isOlder, withClientResults: messages !== undefined });
   signal.addEventListener("abort", () => encoder.isOver || onLeave(), { once: true });
   const payload = (event: AgUiEvent) => ({ data: JSON.stringify(event) });
+  const gatesOf = async (held: readonly HeldRun[]) => {
+    const interrupts = held.map(async (call) => {
+      const run = await (await actors.coordinator(principal.tenant, call.runId)).status(principal);
+      // A run that its reader may not read has no questions for the reader.
+      return run.ok ? gateInterrupts(conversationId, call, run.value, principal) : [];
+    });
+    return (await Promise.all(interrupts)).flat();
+  };
+  const shown = async (event: AgUiEvent) =>
+    payload(
+      event.type === "RUN_FINISHED" ? interrupted(event, await gatesOf(held ?? encoder.heldRuns)) : event,
+    );
   yield* encoder.start(messages).map(payload);
   try {
     const conversation = () => findConversation({ actors, principal }, conversationId);
     const frames =
-      turnId === undefined ? [] : turnFrames({ conversation, principal, turnId }, { ...start, signal });
+      turnId === undefined || held !== undefined
+        ? []
+        : turnFrames({ conversation, principal, turnId }, { ...start, signal });
     for await (const frame of frames) {
-      yield* encoder.push(frame).map(payload);
+      for (const event of encoder.push(frame)) yield await shown(event);
       if (encoder.isOver) break;
     }
-    if (!signal.aborted) yield* encoder.end().map(payload);
+    if (signal.aborted) return;
+    for (const event of encoder.end()) yield await shown(event);
   } catch (error) {
     if (!(error instanceof DramatisError)) console.error(error);
     yield* encoder.fail(toErrorData(error)).map(payload);

@@ -1,6 +1,7 @@
 /** The answers to the turns of a thread, and reading it. */
+import type { HeldRun } from "../../compat/agui/encoder.ts";
 import type { AgUiMessage } from "../../compat/agui/events.ts";
-import type { RunRequest } from "../../compat/agui/request.ts";
+import type { InterruptAnswer, RunRequest } from "../../compat/agui/request.ts";
 import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -14,12 +15,15 @@ import { checkFirst, type Thread } from "../threads.ts";
 
 type Ports = HttpEnv["Variables"];
 
-/** Gives the results and the answers of a run to the turn that waits for them. Returns the turn, its calls that are answered, and those that changed. */
+/**
+ * Gives the results and the answers of a run to the turn that waits for them. Returns the turn, its calls that are answered, and those that
+ * changed. `held` has the calls whose workflows ask further questions, if no other call is answered.
+ */
 export async function answerTurn(
   ports: Ports,
   { conversationId }: Thread,
   { results, answers }: Extract<RunRequest, { type: "answers" }>,
-): Promise<{ turnId: string; answered: string[]; changed: string[] }> {
+): Promise<{ turnId: string; answered: string[]; changed: string[]; held?: HeldRun[] }> {
   const { principal } = ports;
   const [turnId = "", ...others] = new Set([
     ...answers.map((answer) => answer.turnId),
@@ -34,14 +38,50 @@ export async function answerTurn(
     moves.flatMap(({ toolCall }) => (toolCall?.client === true ? [toolCall.operationId] : [])),
   );
   const own = results.filter(({ operationId }) => clients.has(operationId));
-  const approvals = answers.map(({ operationId, approved, reason, isCancelled }) => ({
-    ...{ operationId, approved },
-    ...defined({ reason, mayBeOver: isCancelled || undefined }),
-  }));
-  const changed = unwrap(
-    await conversation.answerCalls(principal, { approvals, ...(own.length > 0 && { results: own }) }),
+  const runs = new Map(
+    moves.flatMap(({ toolCall }) => (toolCall ? [[toolCall.operationId, toolCall.runId]] : [])),
   );
-  return { turnId, answered: [...answers, ...own].map(({ operationId }) => operationId), changed };
+  const changed: string[] = [];
+  const held = new Map<string, string>();
+  if (answers.some(({ operationId, gate }) => gate !== undefined && gate.runId !== runs.get(operationId)))
+    throw invalidAt("/resume", "The interrupts must belong to this thread.");
+  for (const { operationId, gate, isCancelled } of answers) {
+    if (gate === undefined) continue;
+    const { waited, asksMore } = await answerGate(ports, gate, isCancelled);
+    if (waited) changed.push(operationId);
+    if (asksMore) held.set(operationId, gate.runId);
+  }
+  const approvals = answers
+    .filter(({ gate }) => gate === undefined)
+    .map(({ operationId, approved, reason, isCancelled }) => ({
+      ...{ operationId, approved },
+      ...defined({ reason, mayBeOver: isCancelled || undefined }),
+    }));
+  if (approvals.length > 0 || own.length > 0) {
+    const calls = { approvals, ...(own.length > 0 && { results: own }) };
+    changed.push(...unwrap(await conversation.answerCalls(principal, calls)));
+  }
+  const all = [...answers, ...own].map(({ operationId }) => operationId);
+  const answered = [...new Set(all)].filter((operationId) => !held.has(operationId));
+  const waiting = [...held].map(([operationId, runId]) => ({ turnId, operationId, runId }));
+  return { turnId, answered, changed, ...(answered.length === 0 && held.size > 0 && { held: waiting }) };
+}
+
+/** Answers a question of a workflow, or cancels the workflow. Reports whether the question waited, and whether others wait now. */
+async function answerGate(
+  { actors, principal }: Ports,
+  { runId, operationId, answer }: NonNullable<InterruptAnswer["gate"]>,
+  isCancelled: boolean,
+): Promise<{ waited: boolean; asksMore: boolean }> {
+  const run = await actors.coordinator(principal.tenant, runId);
+  const { gates } = unwrap(await run.status(principal));
+  const waited = gates.some((gate) => gate.operationId === operationId);
+  if (isCancelled) {
+    if (waited) unwrap(await run.cancel(principal));
+    return { waited, asksMore: false };
+  }
+  const after = unwrap(await run.submitHumanInput(principal, operationId, answer));
+  return { waited, asksMore: after.gates.length > 0 };
 }
 
 /** Returns the newest messages of a thread, and its active turn. A thread that has not begun has no messages. */
