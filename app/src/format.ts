@@ -6,6 +6,9 @@ import {
   DramatisClientError,
 } from "../../src/client/index.ts";
 
+/** The code of the error of a turn, a run or a call that was stopped. It is no failure. */
+export const STOP_CODE = "CANCELLED";
+
 /** Returns the name of an agent: its persona's name, or its id in words. */
 export function agentName({ id, name }: Pick<AgentSummary, "id" | "name">): string {
   return name ?? wordsOf(id);
@@ -54,6 +57,14 @@ export function momentOf(iso: string, now: Date, locales?: string): string {
   if (at.toDateString() === now.toDateString()) return at.toLocaleTimeString(locales, time);
   const year = at.getFullYear() === now.getFullYear() ? {} : { year: "numeric" as const };
   return at.toLocaleString(locales, { day: "numeric", month: "short", ...year, ...time });
+}
+
+/** Returns the time since a moment, such as "now", "5 min", "3 h" or "2 d". */
+export function ageText(iso: string, now: Date): string {
+  const minutes = Math.floor((now.getTime() - Date.parse(iso)) / 60_000);
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${minutes} min`;
+  return minutes < 1_440 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1_440)} d`;
 }
 
 /**

@@ -5,6 +5,7 @@ import {
   type OperationState,
   type TurnState,
 } from "../../src/client/index.ts";
+import { STOP_CODE } from "./format.ts";
 
 /** Returns how many turns a turn waits for: its place in the queue, from 1. Returns 0 if it does not wait. */
 export function turnsBefore(turns: readonly TurnState[], turn: TurnState): number {
@@ -13,7 +14,7 @@ export function turnsBefore(turns: readonly TurnState[], turn: TurnState): numbe
 
 /** Reports whether somebody stopped the turn. The text of a failed turn is incomplete, but the turn was not stopped. */
 export function wasStopped({ error, items }: TurnState): boolean {
-  if (error !== undefined) return error.code === "CANCELLED";
+  if (error !== undefined) return error.code === STOP_CODE;
   // The turn of an old message may not be loaded.
   return items.some((item) => item.type === "message" && item.message.stopped === true);
 }

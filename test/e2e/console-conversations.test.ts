@@ -80,16 +80,21 @@ describe.runIf(hasChromium)(
         const item = (text: string) => page.getByTestId("inbox-item").filter({ hasText: text });
         await item("Refund the order Z9?").waitFor();
         await page.getByTestId("inbox-badge").getByText("2").waitFor();
-        const links = await page
-          .getByTestId("inbox-item")
-          .getByRole("link")
-          .evaluateAll((all) => all.map((one) => one.getAttribute("href")));
-        expect(links.map((link) => link?.replace(/#.*/, "")).sort()).toEqual(
-          [place, `/runs/${run.id}`].sort(),
+        const row = (text: string) => item(text).locator("button[aria-expanded]");
+        expect(await row("rent").textContent()).toMatch(/^Clerktransfer\{.*"item":"rent"\}.*(now|\d min)$/);
+        expect(await row("Refund").textContent()).toMatch(
+          /^work\/refunds@1Refund the order Z9\?Z9.*(now|\d min)$/,
         );
+        expect(await row("rent").getAttribute("aria-expanded"), "the first request is open").toBe("true");
+        const link = (text: string) => item(text).getByRole("link").getAttribute("href");
+        expect((await link("rent"))?.replace(/#.*/, "")).toBe(place);
+        await row("Refund").press("Enter");
+        expect(await row("rent").getAttribute("aria-expanded"), "one request is open").toBe("false");
+        expect(await link("Refund")).toBe(`/runs/${run.id}`);
         await item("Refund the order Z9?").getByRole("button", { name: "Deny" }).click();
         await page.getByTestId("inbox-note").getByText("Denied.").waitFor();
         await page.getByTestId("inbox-badge").getByText("1").waitFor();
+        expect(await row("rent").getAttribute("aria-expanded"), "the next request opens").toBe("true");
         await item("rent").getByRole("button", { name: "Approve" }).click();
         await page.getByText("Nothing waits for you.").waitFor();
         await expect.poll(() => world.desk.bodiesOf("/now/inbox")).toEqual(["rent"]);

@@ -95,6 +95,10 @@ describe.runIf(hasChromium)(`work on code in the console (${hasChromium ? "Chrom
     expect(await file("src/sum.ts").getAttribute("data-change")).toBe("modified");
     expect(await file("docs/old.md").getAttribute("data-change")).toBe("deleted");
     expect(await file("README.md").getAttribute("data-change")).toBeNull();
+    // The first changed file is open at once.
+    await page.getByTestId("file").getByText("a + b").waitFor();
+    expect(await file("src/sum.ts").getAttribute("aria-current")).toBe("page");
+    expect(new URL(page.url()).search).toBe("");
     await file("src/sum.ts").press("Enter");
     await page.getByTestId("file").getByText("a + b").waitFor();
     expect(page.url()).toContain(`/c/${id}/files?path=src%2Fsum.ts`);

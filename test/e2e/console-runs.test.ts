@@ -189,7 +189,13 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
       error: { code: "CANCELLED" },
     });
     await page.getByTestId("run-facts").getByText("The run was cancelled. CANCELLED").waitFor();
+    expect(await page.getByTestId("run-facts").locator(".text-danger").count(), "no error").toBe(0);
     expect(await page.getByTestId("cancel-run").count()).toBe(0);
+    await page.goto(`${world.server.url}/runs?status=cancelled`);
+    const row = page.locator(`[data-testid=run-item][data-run=${id}]`);
+    await row.getByText("Cancelled").waitFor();
+    expect(await row.locator(".text-danger").count()).toBe(0);
+    expect(await row.textContent()).not.toContain("CANCELLED");
   });
 
   it("retries a failed run, follows it again, and shows both of its ends after it is reopened", async () => {

@@ -188,6 +188,15 @@ describe.runIf(hasChromium)(
       await answers(page, "word-3 ", true).waitFor();
       await page.getByTestId("composer").press("Escape");
       await other.getByTestId("turn-stopped").nth(1).waitFor();
+      const stopped = await page.locator("[data-turn]").first().getAttribute("data-turn");
+      await page.goto(`${world.server.url}/c/${id}/turns/${stopped}`);
+      await page.getByRole("region", { name: "Reason of the stop" }).getByText("Stopped").waitFor();
+      await page.getByTestId("trace-step").first().waitFor();
+      expect(await page.locator("main .text-danger").count(), "a stop is no error").toBe(0);
+      await page.goto(`${world.server.url}/turns?status=failed`);
+      const row = page.locator(`[data-testid=turn-row][data-turn=${stopped}]`);
+      await row.getByText("Stopped").waitFor();
+      expect(await row.locator(".text-danger").count()).toBe(0);
     });
 
     it("LIFE-3 ends a conversation for good after a second click, in every tab, and lists it by its first message", async () => {

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Commit, messageParts, ownCommits, ownerOfBranch } from "../../app/src/files/commits.ts";
-import { fileTree, type TreeFolder } from "../../app/src/files/file-tree.ts";
+import { fileTree, firstFile, type TreeFolder } from "../../app/src/files/file-tree.ts";
 import { filePreview, toolView } from "../../app/src/files/tool-views.ts";
 import { type DiffFile, parseDiff, replacedText } from "../../app/src/files/unified-diff.ts";
 import { cloneCommand } from "../../app/src/format.ts";
@@ -318,4 +318,13 @@ it("SETTINGSFORM-1 SETTINGSFORM-2 a change of the form's drafts leads from the s
   );
   expect(changeOf(draftOf(projectOf({ name: "Shop" })), draftOf(projectOf({})))).toEqual({ name: null });
   expect(listOf(" github,linear\ngithub ")).toEqual(["github", "linear"]);
+});
+
+it("FILETREE-3 the page of files begins with the first changed file that is not deleted, or with the README of the top folder", () => {
+  const paths = ["docs/README.md", "a.ts", "ReadMe.md"];
+  const changes = (...all: [string, "added" | "modified" | "deleted"][]) =>
+    new Map(all.map(([path, change]) => [path, { change }]));
+  expect(firstFile(paths, changes(["gone.ts", "deleted"], ["a.ts", "modified"]))).toBe("a.ts");
+  expect(firstFile(paths, changes(["gone.ts", "deleted"]))).toBe("ReadMe.md");
+  expect(firstFile(["docs/README.md", "a.ts"], changes())).toBeUndefined();
 });

@@ -5,6 +5,7 @@ import { type Addressee, addresseeOf } from "../../app/src/addressee.ts";
 import {
   agentDescription,
   agentName,
+  ageText,
   amountsText,
   approvalText,
   budgetText,
@@ -496,4 +497,19 @@ it("turns that later turns replaced are known by their messages", () => {
       messages,
     ),
   ]).toEqual([two]);
+});
+
+it("the age of a request is in one unit, and a clock that differs never makes it negative", () => {
+  const now = new Date("2026-05-06T12:00:00Z");
+  const ago = (minutes: number) => ageText(new Date(now.getTime() - minutes * 60_000).toISOString(), now);
+  expect([-5, 0.5, 1, 59.9, 60, 1_439, 1_440, 20_000].map(ago)).toEqual([
+    "now",
+    "now",
+    "1 min",
+    "59 min",
+    "1 h",
+    "23 h",
+    "1 d",
+    "13 d",
+  ]);
 });

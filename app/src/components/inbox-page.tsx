@@ -1,17 +1,17 @@
-/** The requests that wait for the reader: calls of tools, and questions of runs. Each can be answered here. */
+/** The requests that wait for the reader: calls of tools, and questions of runs. One of them is open, and takes its answer here. */
 import { useCallback, useRef, useState } from "react";
 import type { WaitingApproval } from "../../../src/client/index.ts";
 import type { UseApprovalsResult } from "../../../src/client/react/index.ts";
 import type { Json } from "../../../src/shared/json.ts";
 import { ConversationId } from "../conversation-id.ts";
-import { messageOf, momentOf, wordsOf } from "../format.ts";
+import { messageOf, momentOf } from "../format.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
 import { conversationPath, runPath } from "../route.ts";
 import type { GateTexts } from "../runs/gate-form.ts";
-import { workflowName } from "../runs/run-texts.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { GateCard } from "./gate-card.tsx";
+import { InboxRow } from "./inbox-row.tsx";
 import { Link } from "./link.tsx";
 import { LoadMore } from "./load-more.tsx";
 import { Loading } from "./loading.tsx";
@@ -31,6 +31,11 @@ export function InboxPage({ inbox, onMenu }: InboxPageProps) {
   const [note, setNote] = useState("");
   const [texts, setTexts] = useState<Record<string, GateTexts>>({});
   const list = useRef<HTMLUListElement>(null);
+  // The first request is open. After its answer the next request opens. A new request opens nothing.
+  const [openId, setOpenId] = useState<string | null>(null);
+  const first = approvals[0]?.operationId ?? null;
+  const isGone = openId !== "" && !approvals.some(({ operationId }) => operationId === openId);
+  if (isGone && openId !== first) setOpenId(first);
   const takeFocus = useCallback(() => list.current?.focus(), []);
   return (
     <>
@@ -43,9 +48,14 @@ export function InboxPage({ inbox, onMenu }: InboxPageProps) {
             Nothing waits for you. Calls of tools and questions of runs that need your answer appear here.
           </p>
         )}
-        <ul ref={list} tabIndex={-1} aria-label="Requests" className="space-y-4">
+        <ul ref={list} tabIndex={-1} aria-label="Requests" className="space-y-2">
           {approvals.map((request) => (
-            <li key={request.operationId} className="space-y-1.5" data-testid="inbox-item">
+            <InboxRow
+              key={request.operationId}
+              request={request}
+              isOpen={openId === request.operationId}
+              onToggle={() => setOpenId((now) => (now === request.operationId ? "" : request.operationId))}
+            >
               <Origin request={request} />
               {request.kind === "tool" ? (
                 <Call
@@ -64,7 +74,7 @@ export function InboxPage({ inbox, onMenu }: InboxPageProps) {
                   onLeave={takeFocus}
                 />
               )}
-            </li>
+            </InboxRow>
           ))}
         </ul>
         {more && <LoadMore onClick={loadMore} />}
@@ -81,15 +91,15 @@ function Origin({ request }: { request: WaitingApproval }) {
   const { requester, requestedAt } = request;
   const [to, text] =
     request.kind === "tool"
-      ? [conversationPath(request.conversationId, request.turnId), wordsOf(request.agentId)]
-      : [runPath(request.runId), workflowName(request.workflow)];
+      ? [conversationPath(request.conversationId, request.turnId), "Open the conversation"]
+      : [runPath(request.runId), "Open the run"];
   return (
-    <p className="flex flex-wrap items-baseline gap-x-2 px-1 text-xs text-muted">
+    <p className="flex flex-wrap items-baseline gap-x-2 text-xs text-muted">
       <Link to={to} className="text-accent hover:underline pointer-coarse:py-2">
         {text}
       </Link>
       {requester !== undefined && <span>for {requester}</span>}
-      <time dateTime={requestedAt}>{momentOf(requestedAt, new Date())}</time>
+      <time dateTime={requestedAt}>since {momentOf(requestedAt, new Date())}</time>
     </p>
   );
 }

@@ -34,7 +34,9 @@ export function RunItem({ run }: { run: RunSummary }) {
           {name !== undefined && <span className="min-w-0 truncate">{workflowName(workflow)}</span>}
           {took !== undefined && <span>took {took}</span>}
           <span className="min-w-0 truncate">by {startedBy}</span>
-          {errorCode !== undefined && <span className="font-mono text-danger">{errorCode}</span>}
+          {errorCode !== undefined && status !== "cancelled" && (
+            <span className="font-mono text-danger">{errorCode}</span>
+          )}
         </span>
       </Link>
     </li>

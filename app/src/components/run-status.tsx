@@ -9,7 +9,7 @@ const looks: Record<RunStatus, StatusLook> = {
   completed: { icon: "check", className: "text-accent" },
   failed: { icon: "cross", className: "text-danger" },
   timed_out: { icon: "clock", className: "text-danger" },
-  cancelled: { icon: "cross", className: "text-muted" },
+  cancelled: { icon: "stop", className: "text-muted" },
 };
 
 export function RunStatusBadge({ status }: { status: RunStatus }) {

@@ -1,5 +1,5 @@
 /** One visit of a node: input, output, attempts, errors and times. */
-import { momentOf } from "../format.ts";
+import { momentOf, STOP_CODE } from "../format.ts";
 import { conversationPath, runPath } from "../route.ts";
 import type { GateAnswer, RunToken } from "../runs/run-log.ts";
 import { answerText, TOKEN_TEXT, tokenLasted } from "../runs/run-texts.ts";
@@ -90,11 +90,13 @@ function AnswerNote({ answer }: { answer: GateAnswer }) {
   );
 }
 
+/** An error; in a neutral colour if it is a stop. */
 export function Failure({ title, code, message }: { title: string; code: string; message: string }) {
+  const isStop = code === STOP_CODE;
   return (
     <div>
-      <h4 className="mb-1 text-xs font-medium text-muted">{title}</h4>
-      <p className="text-danger wrap-anywhere">
+      <h4 className="mb-1 text-xs font-medium text-muted">{isStop ? "Stopped" : title}</h4>
+      <p className={`wrap-anywhere ${isStop ? "" : "text-danger"}`}>
         {message} <span className="font-mono text-xs">{code}</span>
       </p>
     </div>

@@ -13,7 +13,7 @@ export function StoppedBar({ stopped, resuming, onResume }: StoppedBarProps) {
       <div
         className={
           stopped
-            ? "mt-2 flex items-center gap-3 rounded-2xl bg-caution-tint p-3 pl-4 text-sm text-caution"
+            ? "mt-2 flex items-center gap-3 rounded-2xl border border-line bg-sunken p-3 pl-4 text-sm"
             : ""
         }
       >

@@ -29,7 +29,7 @@ const looks: Record<
   completed: { text: "Done", icon: "check", className: "text-accent" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
   denied: { text: "Denied", icon: "cross", className: "text-danger" },
-  cancelled: { text: "Stopped", icon: "cross", className: "text-muted" },
+  cancelled: { text: "Stopped", icon: "stop", className: "text-muted" },
 };
 
 interface ToolCardProps {
@@ -124,8 +124,10 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         )}
         {error !== undefined && shown !== "denied" && !isToldBy(task?.steps ?? [], error) && (
           <div>
-            <h4 className="mb-1 text-xs font-medium text-muted">Error</h4>
-            <p className="wrap-anywhere text-danger">
+            <h4 className="mb-1 text-xs font-medium text-muted">
+              {state === "cancelled" ? "Stopped" : "Error"}
+            </h4>
+            <p className={`wrap-anywhere ${state === "cancelled" ? "" : "text-danger"}`}>
               {error.message} <span className="font-mono text-xs">{error.code}</span>
             </p>
           </div>

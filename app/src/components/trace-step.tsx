@@ -1,7 +1,7 @@
 /** One step of a trace: its name, its bar on the common time axis, and its duration. Open, it shows the input and the result of a call, and all details. */
 import { useState } from "react";
 import type { TurnView } from "../../../src/client/index.ts";
-import { amountsText, durationText } from "../format.ts";
+import { amountsText, durationText, STOP_CODE } from "../format.ts";
 import { amountsOf, type StepKind, type TraceRow } from "../trace.ts";
 import { type Fact, Facts } from "./facts.tsx";
 import { Icon, type IconName } from "./icon.tsx";
@@ -40,6 +40,7 @@ export function TraceStep({ row, hasAmounts = false, move, nameOf }: TraceStepPr
   const { text, icon, bar } = looks[kind];
   const isAgent = kind === "agent" || kind === "call";
   const { tokens, usd, attempts } = amountsOf(span);
+  const isStop = span.error === STOP_CODE;
   const shown = Math.max(width, MIN_WIDTH);
   return (
     <li data-testid="trace-step" data-kind={kind} data-depth={depth}>
@@ -70,9 +71,9 @@ export function TraceStep({ row, hasAmounts = false, move, nameOf }: TraceStepPr
               <span className="shrink-0 rounded bg-caution-tint px-1 text-caution">{attempts} attempts</span>
             )}
             {span.error !== undefined && (
-              <span className="shrink-0 text-danger">
-                <span className="sr-only">failed: </span>
-                {span.error}
+              <span className={`shrink-0 ${isStop ? "text-muted" : "text-danger"}`}>
+                {!isStop && <span className="sr-only">failed: </span>}
+                {isStop ? "Stopped" : span.error}
               </span>
             )}
           </span>
@@ -94,7 +95,7 @@ export function TraceStep({ row, hasAmounts = false, move, nameOf }: TraceStepPr
           </span>
           <span aria-hidden="true" className="relative col-span-2 h-2 rounded-full bg-line/60 sm:col-span-1">
             <span
-              className={`absolute inset-y-0 rounded-full ${span.error === undefined ? bar : "bg-danger"}`}
+              className={`absolute inset-y-0 rounded-full ${span.error === undefined ? bar : isStop ? "bg-muted/60" : "bg-danger"}`}
               style={{ left: `${Math.min(left, 1 - shown) * 100}%`, width: `${shown * 100}%` }}
             />
           </span>

@@ -3,7 +3,10 @@
  *
  * FILETREE-1  Each path is in the tree once: folders first, then files, each by name.
  * FILETREE-2  A folder that has only a folder shares its entry, such as `src/agents`.
+ * FILETREE-3  The page opens the first changed file that is not deleted, or the README of the top folder.
  */
+
+import type { ChangeKind } from "./unified-diff.ts";
 
 export interface TreeFolder {
   /** From the folder above, such as `src/agents`. */
@@ -41,4 +44,13 @@ function joined({ name, path, folders, files }: TreeFolder): TreeFolder {
 
 function joinedAll(folders: readonly TreeFolder[]): TreeFolder[] {
   return folders.map(joined).sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** Returns the path of the file to begin with; `undefined` without changed files and without a README. */
+export function firstFile(
+  paths: readonly string[],
+  changes: ReadonlyMap<string, { change: ChangeKind }>,
+): string | undefined {
+  const [changed] = [...changes].filter(([, { change }]) => change !== "deleted").map(([path]) => path);
+  return changed ?? paths.find((path) => /^readme(?:\.[a-z]+)?$/i.test(path));
 }

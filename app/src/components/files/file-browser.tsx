@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { WorkspaceFiles } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
+import { firstFile } from "../../files/file-tree.ts";
 import { messageOf } from "../../format.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { type FilesChoice, filesPath } from "../../route.ts";
@@ -49,6 +50,8 @@ export function FileBrowser({
         The repository is empty. An agent writes its first file, or an author imports a bundle.
       </p>
     );
+  // On small screens the list has the page until the reader chooses a file.
+  const shown = path ?? firstFile(paths, marks);
   return (
     <div className="gap-4 md:grid md:grid-cols-[16rem_minmax(0,1fr)]">
       <div
@@ -59,14 +62,14 @@ export function FileBrowser({
         <Finder
           paths={paths}
           marks={marks}
-          current={path}
+          current={shown}
           to={(file) => filesPath(owner, "files", { repo: choice.repo, path: file })}
         />
         {value.cut !== undefined && <p className="px-1 text-xs text-caution">The list is cut. {value.cut}</p>}
       </div>
-      <div className="min-w-0">
-        {path === undefined ? (
-          <p className="px-1 py-2 text-sm text-muted max-md:hidden">
+      <div className={`min-w-0 ${path === undefined ? "max-md:hidden" : ""}`}>
+        {shown === undefined ? (
+          <p className="px-1 py-2 text-sm text-muted">
             Choose a file. A, M and D mark the files that the branch added, modified and deleted. A dot marks
             changes that are not committed.
           </p>
@@ -82,12 +85,12 @@ export function FileBrowser({
                 All files
               </Link>
             </div>
-            {marks.get(path)?.change === "deleted" ? (
+            {marks.get(shown)?.change === "deleted" ? (
               <p className="px-1 py-2 text-sm text-muted wrap-anywhere">
-                <span className="font-mono">{path}</span> is deleted. Its last lines are among the changes.
+                <span className="font-mono">{shown}</span> is deleted. Its last lines are among the changes.
               </p>
             ) : (
-              <FileView key={`${repo} ${path}`} owner={owner} repo={repo} path={path} version={version} />
+              <FileView key={`${repo} ${shown}`} owner={owner} repo={repo} path={shown} version={version} />
             )}
           </>
         )}

@@ -4,7 +4,7 @@ import type { JournalEntryView } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
 import { durationText, messageOf } from "../../format.ts";
 import { useResource } from "../../hooks/use-resource.ts";
-import { entryPreview } from "../../inspector/incident-texts.ts";
+import { entryPreview, KIND_TEXT } from "../../inspector/incident-texts.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { JsonView } from "../json-view.tsx";
 
@@ -23,7 +23,8 @@ interface EntryRowProps {
 export function EntryRow({ entry, conversationId, from, mark }: EntryRowProps) {
   const [open, setOpen] = useState(false);
   const { seq, type, time } = entry;
-  const isBad = /failed|refused|exceeded|interrupted|denied/.test(type);
+  const isStop = mark === KIND_TEXT.stop;
+  const isBad = !isStop && /failed|refused|exceeded|interrupted|denied/.test(type);
   return (
     <li data-testid="entry" data-type={type}>
       <details
@@ -35,7 +36,11 @@ export function EntryRow({ entry, conversationId, from, mark }: EntryRowProps) {
         <summary className="grid grid-cols-[3rem_minmax(0,1fr)_auto] items-baseline gap-x-3 py-1.5 sm:grid-cols-[3rem_minmax(0,16rem)_minmax(0,1fr)_auto] pointer-coarse:py-2.5 [&::-webkit-details-marker]:hidden">
           <span className="text-muted tabular-nums">{seq}</span>
           <span className={`min-w-0 font-mono wrap-anywhere ${isBad ? "text-danger" : ""}`}>
-            {mark !== undefined && <span className="mr-2 font-sans font-medium text-danger">{mark}</span>}
+            {mark !== undefined && (
+              <span className={`mr-2 font-sans font-medium ${isStop ? "text-muted" : "text-danger"}`}>
+                {mark}
+              </span>
+            )}
             {type}
           </span>
           <span className="min-w-0 truncate text-muted max-sm:order-last max-sm:col-span-2 max-sm:col-start-2 max-sm:empty:hidden">

@@ -2,6 +2,7 @@
 import { useCallback } from "react";
 import type { TurnView, WireError } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
+import { STOP_CODE } from "../../format.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { incidentText, KIND_TEXT } from "../../inspector/incident-texts.ts";
 import { turnPath } from "../../route.ts";
@@ -18,15 +19,16 @@ interface FailureCardProps {
 }
 
 export function FailureCard({ turn, error, hasIncidents }: FailureCardProps) {
+  const isStop = error.code === STOP_CODE;
   return (
     <section
-      aria-label="Reason of the failure"
+      aria-label={isStop ? "Reason of the stop" : "Reason of the failure"}
       data-testid="failure"
-      className="space-y-2 rounded-xl bg-danger-tint px-4 py-3 text-sm"
+      className={`space-y-2 rounded-xl px-4 py-3 text-sm ${isStop ? "bg-sunken" : "bg-danger-tint"}`}
     >
-      <h2 className="flex items-center gap-2 font-medium text-danger">
-        <Icon name="alert" />
-        <span className="font-mono">{error.code}</span>
+      <h2 className={`flex items-center gap-2 font-medium ${isStop ? "text-muted" : "text-danger"}`}>
+        <Icon name={isStop ? "stop" : "alert"} />
+        {isStop ? "Stopped" : <span className="font-mono">{error.code}</span>}
       </h2>
       <p className="whitespace-pre-line wrap-anywhere">{error.message}</p>
       {hasIncidents && <Incidents turn={turn} />}
@@ -55,7 +57,9 @@ function Incidents({ turn: { conversationId, id } }: { turn: TurnView }) {
       <ul className="space-y-1 text-xs">
         {incidents.slice(0, MAX_INCIDENTS).map((incident) => (
           <li key={incident.seq} className="flex gap-2">
-            <span className="w-16 shrink-0 text-danger">{KIND_TEXT[incident.kind] ?? incident.kind}</span>
+            <span className={`w-16 shrink-0 ${incident.kind === "stop" ? "text-muted" : "text-danger"}`}>
+              {KIND_TEXT[incident.kind] ?? incident.kind}
+            </span>
             <span className="min-w-0 wrap-anywhere">{incidentText(incident)}</span>
           </li>
         ))}

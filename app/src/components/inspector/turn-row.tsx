@@ -1,6 +1,6 @@
 /** One turn in the list: a row on large screens, and a card on small screens. */
 import type { TurnRecord } from "../../../../src/client/index.ts";
-import { amountsText, count, durationText, momentOf, titleFrom } from "../../format.ts";
+import { amountsText, count, durationText, momentOf, STOP_CODE, titleFrom } from "../../format.ts";
 import { turnPath } from "../../route.ts";
 import { Link } from "../link.tsx";
 import { TurnStatusBadge } from "./turn-status.tsx";
@@ -45,7 +45,9 @@ export function TurnRow({ turn, agentName }: { turn: TurnRecord; agentName: stri
               </span>
             )}
             {replacedBy !== undefined && <span>replaced</span>}
-            {errorCode !== undefined && <span className="font-mono text-danger">{errorCode}</span>}
+            {errorCode !== undefined && errorCode !== STOP_CODE && (
+              <span className="font-mono text-danger">{errorCode}</span>
+            )}
           </span>
         </span>
         <span className="text-muted tabular-nums md:text-right">{amounts}</span>

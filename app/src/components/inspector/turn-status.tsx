@@ -1,5 +1,6 @@
 /** The status of a turn. A turn that was stopped, and a completed turn with failed tools, have a mark of their own. */
 import type { TurnRecord } from "../../../../src/client/index.ts";
+import { STOP_CODE } from "../../format.ts";
 import { StatusBadge, type StatusLook } from "../status-badge.tsx";
 
 type Look = "active" | "completed" | "issues" | "failed" | "stopped";
@@ -19,7 +20,7 @@ interface TurnStatusProps {
 }
 
 function lookOf({ status, errorCode, issues }: TurnStatusProps): Look {
-  if (errorCode === "CANCELLED") return "stopped";
+  if (errorCode === STOP_CODE) return "stopped";
   return status === "completed" && issues?.toolFailures ? "issues" : status;
 }
 
