@@ -9,6 +9,11 @@ import {
 /** The code of the error of a turn, a run or a call that was stopped. It is no failure. */
 export const STOP_CODE = "CANCELLED";
 
+/** Reports whether the error of a step is a stop. The error of a model call is a category instead of a code. */
+export function isStopped(error: string | undefined): boolean {
+  return error === STOP_CODE || error === "canceled";
+}
+
 /** Returns the name of an agent: its persona's name, or its id in words. */
 export function agentName({ id, name }: Pick<AgentSummary, "id" | "name">): string {
   return name ?? wordsOf(id);

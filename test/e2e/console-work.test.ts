@@ -190,10 +190,13 @@ describe.runIf(hasChromium)(
       await other.getByTestId("turn-stopped").nth(1).waitFor();
       const stopped = await page.locator("[data-turn]").first().getAttribute("data-turn");
       await page.goto(`${world.server.url}/c/${id}/turns/${stopped}`);
-      await page.getByRole("region", { name: "Reason of the stop" }).getByText("Stopped").waitFor();
+      await page
+        .getByRole("region", { name: "Reason of the stop" })
+        .getByRole("heading", { name: "Stopped" })
+        .waitFor();
       await page.getByTestId("trace-step").first().waitFor();
       expect(await page.locator("main .text-danger").count(), "a stop is no error").toBe(0);
-      await page.goto(`${world.server.url}/turns?status=failed`);
+      await page.goto(`${world.server.url}/turns`);
       const row = page.locator(`[data-testid=turn-row][data-turn=${stopped}]`);
       await row.getByText("Stopped").waitFor();
       expect(await row.locator(".text-danger").count()).toBe(0);

@@ -10,6 +10,9 @@ import { Icon } from "./icon.tsx";
 const MAX_VALUES = 3;
 const MAX_TEXT = 120;
 
+/** The row has a border, so the card inside has none. */
+const PLAIN = "*:data-testid:border-0 *:data-testid:p-0";
+
 interface InboxRowProps {
   request: WaitingApproval;
   isOpen: boolean;
@@ -38,15 +41,13 @@ export function InboxRow({ request, isOpen, onToggle, children }: InboxRowProps)
       >
         <Icon name={isTool ? "tool" : "graph"} className="text-caution" />
         <span className="min-w-0 flex-1">
-          <span className="flex min-w-0 gap-x-2">
-            <span className="max-w-[45%] shrink-0 truncate font-medium">
-              {isTool ? wordsOf(request.agentId) : workflowName(request.workflow)}
-            </span>
-            <span className={`min-w-0 truncate ${isTool ? "font-mono text-[0.8125rem]/5" : ""}`}>
-              {isTool ? request.name : titleFrom(request.prompt, MAX_TEXT)}
-            </span>
+          <span className={`block truncate font-medium ${isTool ? "font-mono text-[0.8125rem]/5" : ""}`}>
+            {isTool ? request.name : titleFrom(request.prompt, MAX_TEXT)}
           </span>
-          {values !== "" && <span className="block truncate text-xs text-muted">{values}</span>}
+          <span className="block truncate text-xs text-muted">
+            {isTool ? wordsOf(request.agentId) : workflowName(request.workflow)}
+            {values !== "" && ` · ${values}`}
+          </span>
         </span>
         {requester !== undefined && (
           <span className="max-w-32 truncate text-xs text-muted max-sm:sr-only">for {requester}</span>
@@ -60,7 +61,7 @@ export function InboxRow({ request, isOpen, onToggle, children }: InboxRowProps)
         </time>
         <Icon name="chevron" className={`text-muted ${isOpen ? "rotate-90" : ""}`} />
       </button>
-      <div id={body} className={isOpen ? "space-y-2 px-4 pb-4" : ""}>
+      <div id={body} className={isOpen ? `space-y-2 px-4 pb-4 ${PLAIN}` : ""}>
         {isOpen && children}
       </div>
     </li>

@@ -17,7 +17,7 @@ export function MissingPage({
     <>
       <PageHeader title={title} onMenu={onMenu} />
       <div className="flex flex-1 flex-col items-center justify-center gap-4 px-6 text-center">
-        <p className="max-w-md break-words text-muted">{detail}</p>
+        <p className="max-w-md wrap-anywhere text-muted">{detail}</p>
         <Link to="/" className="rounded-lg bg-accent px-4 py-2 text-sm font-medium text-on-accent">
           Start a new conversation
         </Link>

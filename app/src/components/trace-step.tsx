@@ -1,7 +1,7 @@
 /** One step of a trace: its name, its bar on the common time axis, and its duration. Open, it shows the input and the result of a call, and all details. */
 import { useState } from "react";
 import type { TurnView } from "../../../src/client/index.ts";
-import { amountsText, durationText, STOP_CODE } from "../format.ts";
+import { amountsText, durationText, isStopped } from "../format.ts";
 import { amountsOf, type StepKind, type TraceRow } from "../trace.ts";
 import { type Fact, Facts } from "./facts.tsx";
 import { Icon, type IconName } from "./icon.tsx";
@@ -40,7 +40,7 @@ export function TraceStep({ row, hasAmounts = false, move, nameOf }: TraceStepPr
   const { text, icon, bar } = looks[kind];
   const isAgent = kind === "agent" || kind === "call";
   const { tokens, usd, attempts } = amountsOf(span);
-  const isStop = span.error === STOP_CODE;
+  const isStop = isStopped(span.error);
   const shown = Math.max(width, MIN_WIDTH);
   return (
     <li data-testid="trace-step" data-kind={kind} data-depth={depth}>

@@ -6,7 +6,7 @@
 import { type ReactNode, useCallback } from "react";
 import type { TurnPrompt, TurnView } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
-import { messageOf } from "../../format.ts";
+import { isStopped, messageOf } from "../../format.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { turnPath, type TurnView as ViewName } from "../../route.ts";
 import { ErrorNote } from "../error-note.tsx";
@@ -64,7 +64,12 @@ function Calls({
         >
           Call {index + 1} <span className="text-muted">{model}</span>
           {outcome === undefined && <span className="text-muted"> · running</span>}
-          {outcome?.ok === false && <span className="text-danger"> · {outcome.errorCategory}</span>}
+          {outcome?.ok === false && (
+            <span className={isStopped(outcome.errorCategory) ? "" : "text-danger"}>
+              {" "}
+              · {outcome.errorCategory}
+            </span>
+          )}
         </Link>
       ))}
     </nav>

@@ -1,6 +1,6 @@
 /** The requests of a turn to its providers, the replies of the models, and the record of each call. */
 import type { TurnPrompt, TurnView } from "../../../../src/client/index.ts";
-import { amountsText, durationText } from "../../format.ts";
+import { amountsText, durationText, isStopped } from "../../format.ts";
 import { missingText } from "../../inspector/prompt-texts.ts";
 import { type Fact, Facts } from "../facts.tsx";
 import { JsonView } from "../json-view.tsx";
@@ -91,7 +91,11 @@ function Call({ call }: { call: TurnView["calls"][number] }) {
       <summary className="flex flex-wrap gap-x-2">
         <span className="font-mono">{model}</span>
         <span className="text-muted">{provider}</span>
-        {outcome?.ok === false && <span className="text-danger">{outcome.errorCategory}</span>}
+        {outcome?.ok === false && (
+          <span className={isStopped(outcome.errorCategory) ? "" : "text-danger"}>
+            {outcome.errorCategory}
+          </span>
+        )}
         {took !== undefined && <span className="ml-auto text-muted tabular-nums">{durationText(took)}</span>}
       </summary>
       <div className="space-y-2 pt-2">
