@@ -856,7 +856,8 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "I11",
     name: "MCP client",
     statement: "Conformance suite; annotations become effects; consent on change.",
-    missing: "A question of a server (elicitation) is refused, and becomes no approval.",
+    missing:
+      "The console shows the question of a server (elicitation) without a form. Servers of older revisions cannot ask.",
   },
   {
     row: "I12",

@@ -120,9 +120,9 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     case "tool.progress":
       return inOperation(state, frame, { progress: frame.data.progress });
     case "approval.requested": {
-      const { expiresAt, rule, requester, policy, of, name: _, ...shown } = frame.data;
+      const { expiresAt, rule, requester, policy, elicitation, of, name: _, ...shown } = frame.data;
       if (of !== undefined) return withAsks(state, frame, (asks) => [...asks.filter(isOther(of)), of]);
-      const approval = { expiresAt, ...defined({ rule, requester, policy }) };
+      const approval = { expiresAt, ...defined({ rule, requester, policy, elicitation }) };
       return inOperation(state, frame, { state: "awaiting_approval", approval, ...shown });
     }
     case "approval.resolved":

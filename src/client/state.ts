@@ -235,8 +235,18 @@ export function pendingApprovals(state: LiveConversation): PendingApproval[] {
 /** Returns the calls that wait for a person in the conversation of the agent that an operation calls, or below it, each with its agent. */
 export function callsAsking({ turnId, agent }: OperationState): PendingApproval[] {
   return (agent?.asks ?? []).map((asked) => {
-    const { operationId: id, conversationId: _, input, expiresAt, rule, requester, policy, ...ask } = asked;
-    const approval = { expiresAt, ...defined({ rule, requester, policy }) };
+    const {
+      operationId: id,
+      conversationId: _,
+      input,
+      expiresAt,
+      rule,
+      requester,
+      policy,
+      elicitation,
+      ...ask
+    } = asked;
+    const approval = { expiresAt, ...defined({ rule, requester, policy, elicitation }) };
     return { id, turnId, ...ask, input, state: "awaiting_approval", approval };
   });
 }

@@ -6,11 +6,12 @@
  * MCP-22  A call runs only if the newest description of its tool is accepted. A refusal has the rule `mcp-consent`.
  * MCP-23  A call that is cancelled, or that ends by its time limit, is cancelled at the server.
  */
-import type { Client } from "@modelcontextprotocol/client";
+import type { Client, InputRequiredResult } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import type { D1McpLists } from "../d1/mcp-lists.ts";
 import { type McpReference, mcpLibrary, modelName } from "../library/definitions/mcp-reference.ts";
 import type { McpSource, NamedMcpTools } from "../library/registry/mcp-source.ts";
+import { Asked } from "../library/tools/continued.ts";
 import type { ToolContext } from "../library/tools/tool.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../library/tools/tool-schema.ts";
@@ -32,6 +33,7 @@ import { serverHost } from "../shared/server-address.ts";
 import { toIso } from "../shared/time.ts";
 import type { McpConnections } from "./connections.ts";
 import { effectOf, readTools } from "./descriptor.ts";
+import { elicitedBy } from "./elicitation.ts";
 import { consented, type Described, type McpList, type McpPin, merged, pinProblem, stateOf } from "./pins.ts";
 import { resultOf } from "./results.ts";
 import { credentialsOf, type McpServerOptions, type McpServers } from "./servers.ts";
@@ -53,6 +55,13 @@ const MAX_ATTEMPTS = 5;
 const NO_DATABASE = "MCP servers need the D1 binding `DB`. Add it to the Worker.";
 /** The member of a call's `_meta` that servers of Dramatis read. */
 const KEY = "dramatis/idempotencyKey";
+
+/**
+ * The capabilities of a call, in place of the capabilities of the connection. Servers of older revisions ignore them: they would ask during the
+ * call, which cannot wait for a person.
+ */
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+const MAY_ASK = { elicitation: { form: {}, url: {} } };
 
 /** Descriptions are checked one by one. */
 const pageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
@@ -129,10 +138,10 @@ export class McpTools {
 
   /** Runs a call. Throws `ToolError`, and `DramatisError` if the database or a variable is missing. */
   async call(
-    { tool: { id: key, version }, input, operationId, timeoutMs, context }: ToolInvocation,
+    { tool: { id: key, version }, input, operationId, timeoutMs, context, answer: given }: ToolInvocation,
     id: string,
     { signal, progress }: Pick<ToolContext, "signal" | "progress">,
-  ): Promise<Json> {
+  ): Promise<Json | Asked> {
     const { tenant } = context;
     const server = this.#server(id);
     const refusal = await this.#refusal(context, id);
@@ -166,9 +175,14 @@ export class McpTools {
         timeoutMs: timeoutMs + LISTING_MS,
         run: (client) =>
           client.callTool(
-            { name, arguments: input, _meta: { [KEY]: operationId } },
+            {
+              ...{ name, arguments: input, _meta: { [KEY]: operationId, [CAPABILITIES]: MAY_ASK } },
+              // SAFETY: the answer has the form of the server's questions.
+              ...(given && ({ inputResponses: given.responses, requestState: given.state } as object)),
+            },
             {
               signal,
+              allowInputRequired: true,
               timeout: timeoutMs + LISTING_MS,
               // SAFETY: a report was parsed from JSON.
               onprogress: (report) => progress(withoutValues(report as unknown as Json, credentials.secrets)),
@@ -186,7 +200,11 @@ export class McpTools {
       const mark = () => this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 });
       await withDeadline(this.ports.clock, MARK_MS, mark).catch(() => undefined);
     }
-    return resultOf(answer, credentials.secrets);
+    // SAFETY: with `allowInputRequired`, an answer may be a question.
+    const asked = answer as unknown as { resultType?: string } & InputRequiredResult;
+    if (asked.resultType !== "input_required") return resultOf(answer, credentials.secrets);
+    const problem = `The MCP server "${id}" asks for input of a person, which this call does not have.`;
+    return new Asked(elicitedBy(id, asked, credentials.secrets), problem);
   }
 
   /** Returns all servers with the tools that a tenant knows. */

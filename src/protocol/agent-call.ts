@@ -14,6 +14,7 @@ import { isJsonObject, isJsonWithin, type JsonObject } from "../shared/json.ts";
 import { APPROVAL_OUTCOMES, approvalRuleSchema, policyAskSchema } from "./approval-schema.ts";
 import { amountsSchema, budgetSchema } from "./budget.ts";
 import { callAddressSchema } from "./call-address.ts";
+import { elicitationView } from "./elicitation.ts";
 import { toolErrorFields } from "./executor-api.ts";
 import { resultExcerptSchema } from "./large-result.ts";
 import type { AgentCallView } from "./move-schemas.ts";
@@ -149,6 +150,7 @@ const callAskSchema = z.object({
   rule: approvalRuleSchema.exactOptional(),
   requester: label.exactOptional(),
   policy: policyAskSchema.exactOptional(),
+  elicitation: elicitationView.exactOptional(),
   /** Milliseconds since the epoch. */
   expiresAt: z.int(),
 });

@@ -12,6 +12,7 @@ import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import { isJsonWithin, type Json, type JsonObject } from "../shared/json.ts";
 import type { Skill } from "./definition-parts.ts";
+import { type ElicitedAnswer, elicitedSchema } from "./elicitation.ts";
 import type { PinnedTask } from "./task-definition.ts";
 import { type TaskSummary, taskSummarySchema } from "./task-summary.ts";
 import type { CalledMemory } from "./tool-memory.ts";
@@ -29,6 +30,8 @@ export interface ToolInvocation {
   task?: PinnedTask;
   /** The agent of another server that answers the call. `url` is its address. */
   remote?: { url: string };
+  /** The answer of a person to the question of the attempt before. */
+  answer?: ElicitedAnswer;
   input: JsonObject;
   /** The budget of the task's models (LLM-5). Absent without a budget. */
   allowance?: Allowance;
@@ -112,6 +115,8 @@ const attemptResultSchema = z.strictObject({
    * milliseconds since the epoch. Only calls of remote agents continue.
    */
   continuesAt: z.int().min(0).exactOptional(),
+  /** The call asks a person. `result` is the error of a call that cannot ask. */
+  elicited: elicitedSchema.exactOptional(),
   /** The record of a task of steps. It is worth less than the result: an invalid record is left out. */
   // SAFETY: readers take an absent summary and an undefined one alike.
   task: (taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>).exactOptional(),

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { APPROVAL_OUTCOMES, approvalRuleSchema, policyAskSchema } from "./approval-schema.ts";
 import { turnCaller } from "./caller-schemas.ts";
+import { elicitationView } from "./elicitation.ts";
 import { anyValue, ids, runId, time } from "./scalars.ts";
 import { taskViewSchema } from "./task-summary.ts";
 import { spending } from "./usage-schemas.ts";
@@ -23,6 +24,11 @@ export const answeredBy = {
     .describe("Names who may answer; absent if everyone who may read the place of the request may answer.")
     .exactOptional(),
   requester: z.string().describe("The person who caused the work. Present with a rule.").exactOptional(),
+  elicitation: elicitationView
+    .describe(
+      "The question of the MCP server that answers the call. An approval has `values` for its schema.",
+    )
+    .exactOptional(),
 };
 
 export const approval = z

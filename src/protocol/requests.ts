@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { agentIdSchema } from "../shared/id-schemas.ts";
-import { isJson, JSON_RULE, type Json, type JsonObject, UNICODE_RULE } from "../shared/json.ts";
+import { isJson, isJsonObject, JSON_RULE, type Json, type JsonObject, UNICODE_RULE } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { budgetSchema } from "./budget.ts";
 import { content } from "./conversation-schemas.ts";
@@ -207,6 +207,14 @@ export const approvalFields = {
   reason: stopFields.reason.describe(
     `The model gets the reason of a denial. At most ${MAX_REASON_LENGTH} characters.`,
   ),
+  values: z
+    .custom<JsonObject>(isJsonObject, "Must be an object.")
+    .meta({
+      type: "object",
+      description:
+        "The answer to a question of an MCP server (`elicitation`). Required if a call with a question is approved.",
+    })
+    .exactOptional(),
 };
 
 /** The answer to a request for approval. It has no input, because the call runs with the shown input. */

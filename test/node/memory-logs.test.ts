@@ -40,7 +40,7 @@ function quoting(...given: unknown[]): Error {
   return Object.assign(new Error(`Cannot take ${text}`, { cause: new Error(text) }), { given });
 }
 
-test("MEMLOG-1 MODELVEC-3 after its erasure, a memory is neither printed nor stored, even if embedder, vectors, records and objects fail with its text", async () => {
+test("MEMLOG-1 MODELVEC-3 after its erasure, a memory is not printed, and not stored, even if embedder, vectors, records and objects fail with its text", async () => {
   const database = new NodeSqlDatabase();
   const clock = new VirtualClock();
   const isDown = { now: true };

@@ -1,4 +1,4 @@
-/** Tools that agents of other servers answer: their definitions, the planning of their calls, and their results. */
+/** Tools with the target `{a2a}`: definitions, planning and results. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

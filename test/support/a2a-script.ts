@@ -1,4 +1,4 @@
-/** The faults that tests give to the A2A agents on loopback (`a2a-server.ts`), and the requests that they read. */
+/** Faults and requests of the A2A agents on loopback (`a2a-server.ts`). */
 
 export interface A2aFaults {
   /** The connection breaks after the server has acted on so many further requests of this method. */
@@ -17,7 +17,7 @@ export interface A2aFaults {
   forgetful?: true;
 }
 
-/** A request that an agent has received. */
+/** A received request. */
 export interface SeenA2a {
   method: string;
   params: {

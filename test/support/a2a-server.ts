@@ -29,11 +29,11 @@ const VERSION = "1.0";
 class Served implements AgentExecutor {
   faults: A2aFaults = {};
   readonly seen: SeenA2a[] = [];
-  /** The texts of the messages that ran. */
+  /** The texts of executed messages. */
   readonly runs: string[] = [];
   readonly #listeners = new Set<() => void>();
   readonly #waiting = new Map<string, () => void>();
-  /** The answers to messages, by their ids. */
+  /** Answers by message id. */
   readonly #answers = new Map<string, Promise<unknown>>();
   readonly #card: AgentCard;
   readonly #rpc: JsonRpcTransportHandler;

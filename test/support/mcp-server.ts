@@ -135,14 +135,7 @@ class Served {
         });
         return text("Reported.");
       case "ask":
-        return inputRequired({
-          inputRequests: {
-            sure: inputRequired.elicit({
-              message: "Sure?",
-              requestedSchema: { type: "object", properties: { sure: { type: "boolean" } } },
-            }),
-          },
-        });
+        return ask(this.name, input, context);
       default:
         return text(JSON.stringify(input));
     }
@@ -170,6 +163,40 @@ class Served {
     if (tool?.does === "flood") return flood();
     return answer(text("Raw."));
   }
+}
+
+/** Asks the question of the input. Answers with the response of the client. */
+async function ask(name: string, { text: kind }: Record<string, unknown>, { mcpReq }: ServerContext) {
+  const sure = {
+    message: "Sure?",
+    requestedSchema: {
+      type: "object" as const,
+      properties: { sure: { type: "boolean" as const } },
+      required: ["sure"],
+    },
+  };
+  if (name.startsWith("session")) return text(JSON.stringify(await mcpReq.elicitInput(sure)));
+  const { inputResponses } = mcpReq;
+  if (inputResponses !== undefined && kind !== "endless")
+    return text(JSON.stringify({ inputResponses, state: mcpReq.requestState() }));
+  const url = { message: "Sign in.", url: "https://login.example.com/x?secret=1" };
+  if (kind === "url")
+    return inputRequired({ inputRequests: { login: inputRequired.elicitUrl(url) }, requestState: "s" });
+  if (kind === "large")
+    return inputRequired({
+      inputRequests: { sure: inputRequired.elicit(sure) },
+      requestState: "x".repeat(9_000),
+    });
+  if (kind === "sample")
+    return inputRequired({
+      inputRequests: {
+        text: inputRequired.createMessage({
+          messages: [{ role: "user", content: { type: "text", text: "Hi." } }],
+          maxTokens: 10,
+        }),
+      },
+    });
+  return inputRequired({ inputRequests: { sure: inputRequired.elicit(sure) }, requestState: "s" });
 }
 
 /** An answer without an end. */

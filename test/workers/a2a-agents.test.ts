@@ -1,4 +1,4 @@
-/** Tools that agents of other servers answer: agents of the official SDK of A2A on loopback, and the turns that use them. */
+/** Tools with the target `{a2a}`, with agents of the official SDK on loopback. */
 import { env } from "cloudflare:workers";
 import { afterAll, describe, expect, test } from "vitest";
 import type { A2aFaults, SeenA2a } from "../support/a2a-script.ts";
@@ -11,7 +11,7 @@ afterAll(checkInvariants);
 
 let count = 0;
 
-/** An agent on loopback, and the tool that asks it. */
+/** An agent on loopback, with its tool. */
 class Remote {
   readonly name = `agent-${++count}-${crypto.randomUUID().slice(0, 8)}`;
   readonly url = `${env.A2A_URL}/${this.name}`;
@@ -20,7 +20,7 @@ class Remote {
     await this.#control("", { method: "POST", body: JSON.stringify(faults) });
   }
 
-  /** Completes the tasks that wait. */
+  /** Completes the waiting tasks. */
   async finish(): Promise<void> {
     await this.#control("/finish", { method: "POST" });
   }
@@ -30,7 +30,7 @@ class Remote {
     return (await this.#control(`/seen?of=${method}&count=${least}`)).json();
   }
 
-  /** The messages that the agent has run. */
+  /** Returns the messages of the executed tasks. */
   async runs(): Promise<string[]> {
     return (await this.#control("/runs")).json();
   }

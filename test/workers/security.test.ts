@@ -706,7 +706,7 @@ describe("G7 a good token of someone else", () => {
         EXPECTED[operation.id]?.operator === FORBIDDEN &&
         /\/(?:conversations|triggers|runs)\//.test(operation.path);
       if (isSpeech && guest === "operator") continue;
-      // The tenant may know of the agent, but not of its memories.
+      // The tenant may see the agent, and no memory of it.
       const isOfAgent = operation.path.includes("/:memoryId") && guest !== "stranger";
       const nothing = isOfAgent ? { ...NOTHING, agent: ids.agent } : NOTHING;
       const [real, none] = [await request(operation, token), await request(operation, token, nothing)];

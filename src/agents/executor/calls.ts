@@ -4,6 +4,7 @@ import { toolLibrarySchema } from "../../library/definitions/mcp-reference.ts";
 import { sentSkillsSchema } from "../../library/skills/skill.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_TIMEOUT_MS } from "../../library/tools/tool-schema.ts";
+import { elicitedAnswer } from "../../protocol/elicitation.ts";
 import { type ExecutorReport, MAX_OUTPUT_BYTES, type ToolInvocation } from "../../protocol/executor-api.ts";
 import { identifier } from "../../protocol/requests.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
@@ -60,6 +61,7 @@ const invocationSchema = z.object({
   toolCallId: z.string(),
   tool: z.object({ library: toolLibrarySchema, id: definitionIdSchema, version: z.int().min(0) }),
   task: z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned").exactOptional(),
+  answer: elicitedAnswer.exactOptional(),
   remote: z.object({ url: serverAddressSchema }).exactOptional(),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   allowance: z

@@ -19,7 +19,7 @@ import {
 import type { Tool, ToolContext } from "../../library/define/define.ts";
 import { mcpServerOf } from "../../library/definitions/mcp-reference.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
-import { Continued } from "../../library/tools/continued.ts";
+import { Asked, Continued } from "../../library/tools/continued.ts";
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_RULE } from "../../policy/gate.ts";
@@ -69,7 +69,7 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   /** Stores results that are too large for a turn. */
   results: StoredResults;
   /** Calls a tool of an MCP server. Without it, the Executor has no servers. */
-  mcp?(call: ToolInvocation, server: string, context: ToolContext): Promise<Json>;
+  mcp?(call: ToolInvocation, server: string, context: ToolContext): Promise<Json | Asked>;
   /** Runs an attempt of a call of a remote agent. Without it, the Executor cannot call remote agents. */
   remoteAgent?(call: ToolInvocation, url: string, context: ToolContext): Promise<Json | Continued>;
   /** The address of the Worker, if it is known. */
@@ -145,6 +145,11 @@ export async function runTool(
     });
     if (value instanceof Deferred && given.has(value))
       return { deferred: { expiresAt: value.expiresAt.getTime() } };
+    if (value instanceof Asked)
+      return {
+        result: failedResult(call.toolCallId, new ToolError(value.problem)),
+        elicited: value.elicited,
+      };
     if (value instanceof Continued)
       return { result: failedResult(call.toolCallId, timedOut(call)), continuesAt: value.at };
     return { result: await succeeded(value), ...did() };

@@ -22,6 +22,7 @@ import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { AgentMode, ToolEffect } from "../../../protocol/definitions.ts";
+import type { Elicited } from "../../../protocol/elicitation.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { TaskView } from "../../../protocol/task-summary.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -118,6 +119,8 @@ export interface Operation extends TaskReservation {
   readonly policy?: PolicyNote;
   /** The outcome of the request for approval; absent without a request and while it is open. */
   readonly approval?: Approval;
+  /** The newest question of the server that answers the call, with the values of the answer. Absent once there is a result. */
+  readonly elicited?: Elicited & { readonly round: number; readonly values?: JsonObject };
   /** From 1. A run that a crash repeats is the same attempt. */
   readonly attempt: number;
   /** Earliest start of the attempt; absent = at once. */
@@ -216,6 +219,7 @@ export function settled(operation: Operation, result: ToolResult, now: number): 
   const {
     notBefore: _notBefore,
     deadline: _deadline,
+    elicited: _elicited,
     hold,
     ...rest
   } = withoutAsks(reservedAs(operation, {}));
@@ -251,13 +255,15 @@ export function dispatched(
 }
 
 /** Returns an operation that waited for a person, with the answer. The time of an approved one begins now. */
-export function answered(operation: Operation, approval: Approval): Operation {
+export function answered(operation: Operation, approval: Approval, values?: JsonObject): Operation {
   if (approval.outcome !== "approved") return { ...operation, approval };
   const { deadline: _, ...rest } = operation;
   const { at } = approval;
   const isElsewhere = operation.target === "agent" || operation.remote !== undefined;
   const deadline = isElsewhere ? callDeadline(operation, at) : undefined;
-  return { ...rest, status: "pending", approval, notBefore: at, ...defined({ deadline }) };
+  const { elicited } = operation;
+  const given = elicited && { elicited: { ...elicited, values: values ?? {} } };
+  return { ...rest, ...given, status: "pending", approval, notBefore: at, ...defined({ deadline }) };
 }
 
 /** Returns the time until which the caller of an agent waits, if the call begins now. */
@@ -297,6 +303,13 @@ export function repeated({ hold: _hold, ...operation }: Operation, notBefore: nu
 /** Returns an open operation whose work continues elsewhere, with the attempt that asks for its result (A2ATASK-1). */
 export function continued(operation: Operation, notBefore: number): Operation {
   return { ...repeated(operation, notBefore), remote: "following" };
+}
+
+/** Returns an open operation that waits for the answer of a person to a question of its server (ELICIT-1). */
+export function asking(operation: Operation, elicited: Elicited, deadline: number): Operation {
+  const { approval: _, notBefore: _next, ...rest } = repeated(operation, 0);
+  const round = (operation.elicited?.round ?? 0) + 1;
+  return { ...rest, status: "awaiting_approval", elicited: { ...elicited, round }, deadline };
 }
 
 /** Reports whether a crash under an operation leaves its outcome unknown (RECOVER-2). */

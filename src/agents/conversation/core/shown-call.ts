@@ -11,6 +11,7 @@ import { agentCall, agentTarget, taskTarget } from "../../../library/tools/agent
 import { workflowTarget } from "../../../library/tools/workflow-tool.ts";
 import { type AnsweredBy, ruleOf } from "../../../protocol/approval.ts";
 import type { ToolDefinition, VersionChain } from "../../../protocol/definitions.ts";
+import { viewOfElicited } from "../../../protocol/elicitation.ts";
 import { defined } from "../../../shared/defined.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import type { JsonObject } from "../../../shared/json.ts";
@@ -61,10 +62,13 @@ export function targetInput(
 export function answeredBy(
   record: Pick<ConversationIdentity, "agents" | "call">,
   turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,
-  operation: Pick<Operation, "tool" | "policy">,
+  operation: Pick<Operation, "tool" | "policy" | "elicited">,
 ): AnsweredBy {
   const rule = ruleOf(pinnedTool(chainOf(record, turn.agentId), operation)?.approval);
-  const answerers = rule === undefined ? {} : { rule, ...defined({ requester: userOf(record, turn) }) };
+  const answerers = {
+    ...(rule !== undefined && { rule, ...defined({ requester: userOf(record, turn) }) }),
+    ...defined({ elicitation: operation.elicited && viewOfElicited(operation.elicited) }),
+  };
   if (operation.policy?.decision !== "ask") return answerers;
   const { decision: _, ...policy } = operation.policy;
   return { ...answerers, policy };

@@ -11,11 +11,13 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import type { AgentAskBody, AgentOutcome, CallAsk } from "../../../protocol/agent-call.ts";
 import type { LeaseAnswer } from "../../../protocol/budget-lease.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
+import type { Elicited } from "../../../protocol/elicitation.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { MemoryOutcome } from "../../../protocol/memory-schemas.ts";
 import type { StartTurn, ToolOutcome } from "../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import type { AgentDeleted, Join, Leave, Merged, Update } from "./change-signals.ts";
 import type { EraseEntry } from "./erase-entry.ts";
 import type { Replaced, Replacement } from "./replacement.ts";
@@ -98,6 +100,7 @@ export interface ToolCompleted {
   transient?: true;
   /** As in `AttemptResult`. */
   continuesAt?: number;
+  elicited?: Elicited;
   /** The record of a task of steps. */
   task?: TaskSummary;
   /** The amounts that the run of a workflow has used. */
@@ -273,6 +276,8 @@ export interface ApprovalResolved {
   approved: boolean;
   caller: Caller;
   reason?: string;
+  /** The answer to a question of a server. It fits the schema of the question. */
+  values?: JsonObject;
 }
 
 /** The result of a deferred operation, by its handle. */

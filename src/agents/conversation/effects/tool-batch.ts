@@ -6,6 +6,7 @@ import { a2aTarget } from "../../../library/tools/remote-agent.ts";
 import type { Taint } from "../../../model/taint.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
+import { answerTo, type ElicitedAnswer } from "../../../protocol/elicitation.ts";
 import type { TaskExecutor, ToolInvocation } from "../../../protocol/executor-api.ts";
 import { operationId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -83,7 +84,7 @@ export class ToolBatch {
         ...(hook === undefined
           ? { ...invocationOf(chainOf(record, turn.agentId), operation), ...defined({ inlineBytes }) }
           : hookInvocation(hook, operation)),
-        ...defined({ allowance }),
+        ...defined({ allowance, answer: answerOf(operation) }),
         ...calledMemory(record, turn, taint),
         ...defined({
           projectIds: agentOf(record, turn.agentId).projectIds,
@@ -111,14 +112,19 @@ export class ToolBatch {
     const { n: turn } = this.input.turn;
     const address = { turn, item, attempt };
     if ("deferred" in end) return { type: "conversation.tool.deferred", ...address, ...end.deferred };
-    const { result, transient, continuesAt, task, tainted } = end;
+    const { result, transient, continuesAt, elicited, task, tainted } = end;
     return {
       type: "conversation.tool.completed",
       ...address,
       result,
-      ...defined({ transient, continuesAt, task, tainted, lost }),
+      ...defined({ transient, continuesAt, elicited, task, tainted, lost }),
     };
   }
+}
+
+/** Returns the answer of a person that an attempt brings to its server. */
+function answerOf({ elicited }: Operation): ElicitedAnswer | undefined {
+  return elicited?.values === undefined ? undefined : answerTo(elicited, elicited.values);
 }
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };

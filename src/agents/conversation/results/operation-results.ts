@@ -22,7 +22,7 @@ import type { RuntimeContext, StoredConversation } from "../context.ts";
 import type { ConversationShell } from "../conversation-core.ts";
 import { extractionOf, hookOperation } from "../core/hooks.ts";
 import { awaitsApproval, isGivenUp, isOpen, type Operation, takesByName } from "../core/operation.ts";
-import { isAnswered } from "../core/planning/approval.ts";
+import { checkValues, isAnswered } from "../core/planning/approval.ts";
 import { checkExpiry, hasOutcome, isDeferrable } from "../core/planning/defer.ts";
 import { clientResult, isRepeated } from "../core/planning/results.ts";
 import { answeredBy } from "../core/shown-call.ts";
@@ -88,17 +88,18 @@ export class OperationResults {
   }
 
   /**
-   * Commits the answer of a person to a request for approval. Idempotent. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for an
-   * operation that has another answer or does not wait for an answer. Returns the operation when the answer is durable.
+   * Commits the answer of a person to a request for approval. Idempotent. Throws `NOT_FOUND` for an unknown operation, `INVALID_INPUT` for
+   * values that do not fit its question, `CONFLICT` for an operation that has another answer or does not wait for an answer. Returns the operation when the answer is durable.
    */
   async approve(
     id: string,
-    answer: Pick<ApprovalResolved, "approved" | "caller" | "reason">,
+    answer: Pick<ApprovalResolved, "approved" | "caller" | "reason" | "values">,
   ): Promise<{ turn: Turn; operation: Operation }> {
     this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
     const find = () => operationAt(id, this.context.runtime.turn);
     const { turn, operation } = find();
     if (isAnswered(operation, answer.approved)) return { turn, operation };
+    checkValues(operation, answer);
     const address = { turn: turn.n, item: operation.item };
     await this.context.shell.commit([{ type: "conversation.approval.resolved", ...address, ...answer }]);
     return find();

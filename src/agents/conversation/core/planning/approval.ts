@@ -21,6 +21,9 @@ import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { conflict, type DramatisError } from "../../../../shared/errors.ts";
+import type { JsonObject } from "../../../../shared/json.ts";
+import { violations } from "../../../../shared/json-schema/violations.ts";
+import { invalidAt } from "../../../../shared/validation.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { awaitsApproval, type Operation, withAsk } from "../operation.ts";
 import type { AgentAsked, ApprovalResolved } from "../signals.ts";
@@ -35,14 +38,21 @@ type Denial = Exclude<ApprovalOutcome, "approved">;
 /** Throws `CONFLICT` if the operation waits for no approval, or has another answer. */
 export function planApproval(
   state: ConversationState,
-  { turn: n, item, approved, caller: by, reason }: ApprovalResolved,
+  { turn: n, item, approved, caller: by, reason, values }: ApprovalResolved,
 ): AgentDecision[] {
   const turn = state.active.get(n);
   const operation = turn?.operations.find((candidate) => candidate.item === item);
   if (turn === undefined || operation === undefined) throw refused("its turn is over.");
   if (isAnswered(operation, approved)) return [];
   const outcome = approved ? ("approved" as const) : ("denied" as const);
-  const answer = { type: "RESOLVE_APPROVAL" as const, turn: n, item, outcome, by, ...defined({ reason }) };
+  const answer = {
+    type: "RESOLVE_APPROVAL" as const,
+    turn: n,
+    item,
+    outcome,
+    by,
+    ...defined({ reason, values }),
+  };
   // The call runs or is sent. The turn works, or continues its earlier wait.
   if (approved) return [answer];
   return [answer, ...resume(state, turn, [{ item, result: denied(operation, "denied", reason) }])];
@@ -104,12 +114,28 @@ export function superseded(turn: Turn): Turn {
 }
 
 /** Returns the result of a call that was not approved, for the model. */
-function denied({ toolCallId, name }: Operation, outcome: Denial, reason?: string): ToolResult {
-  return failure(
-    toolCallId,
-    "APPROVAL_DENIED",
-    `The call of "${name}" did not run: ${whyOf(outcome, reason)}`,
-  );
+function denied({ toolCallId, name, elicited }: Operation, outcome: Denial, reason?: string): ToolResult {
+  const what =
+    elicited === undefined ? `The call of "${name}" did not run` : `"${name}" asked a person and stopped`;
+  return failure(toolCallId, "APPROVAL_DENIED", `${what}: ${whyOf(outcome, reason)}`);
+}
+
+/** Throws `INVALID_INPUT` for an approval whose values do not fit the question of the operation. */
+export function checkValues(
+  { elicited }: Operation,
+  { approved, values }: Pick<ApprovalResolved, "approved" | "values">,
+): void {
+  const problem = approved ? valuesProblem(elicited, values) : null;
+  if (problem !== null) throw invalidAt("/values", problem, `The answer is not valid: /values: ${problem}`);
+}
+
+function valuesProblem(elicited: Operation["elicited"], values: JsonObject | undefined): string | null {
+  if (elicited === undefined)
+    return values === undefined ? null : "Must be absent, because the call asks no question.";
+  if (values === undefined) return "Is required: the call asks a question. Give `{}` if it needs no values.";
+  const { schema = { type: "object", maxProperties: 0 } } = elicited;
+  const problems = violations(schema, values) ?? ["The schema of the question cannot be checked."];
+  return problems.length === 0 ? null : problems.join("; ");
 }
 
 function whyOf(outcome: Denial, reason: string | undefined): string {

@@ -18,6 +18,7 @@ import { maxMovesPerTurn } from "../../../../library/personas/persona.ts";
 import { nextAttemptAt as nextAttempt } from "../../../../library/tools/retry.ts";
 import type { Amounts } from "../../../../model/spending.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
+import { MAX_ELICITATIONS } from "../../../../protocol/elicitation.ts";
 import { MAX_OUTPUT_BYTES, type ToolResult } from "../../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import type { TaskModelUsage, TaskSummary } from "../../../../protocol/task-summary.ts";
@@ -25,9 +26,9 @@ import { defined } from "../../../../shared/defined.ts";
 import { conflict, type DramatisError, tooLarge } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import { activeLength, lengthOf, resultsLength } from "../content-size.ts";
-import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../conversation-limits.ts";
+import { APPROVAL_TIMEOUT_MS, MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import { awaitsApproval, type Operation } from "../operation.ts";
+import { asking, awaitsApproval, type Operation } from "../operation.ts";
 import type { ClientResult, DeferredResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { reservedByOperation, spentByTask } from "../task-spending.ts";
@@ -50,8 +51,19 @@ export interface ItemResult {
 /** Ignores a result of another attempt (OP-1). A view replaces a result that would exceed the limits. */
 export function planToolResult(
   state: ConversationState,
-  { turn: n, item, attempt, result, transient, continuesAt, task, spent: ofRun, lost }: ToolCompleted,
-  { now }: Pick<PlanInput, "now">,
+  {
+    turn: n,
+    item,
+    attempt,
+    result,
+    transient,
+    continuesAt,
+    elicited,
+    task,
+    spent: ofRun,
+    lost,
+  }: ToolCompleted,
+  { now, approvalTimeoutMs = APPROVAL_TIMEOUT_MS }: Pick<PlanInput, "now" | "approvalTimeoutMs">,
 ): AgentDecision[] {
   const turn = state.active.get(n);
   if (turn === undefined) return [];
@@ -69,6 +81,13 @@ export function planToolResult(
   const known = ofRun ?? spentByTask(task ?? {});
   const spent = lost === undefined ? known : reservedByOperation(chain, operation);
   const charge = chargeTask(turn, item, spent, lost === undefined ? task?.models : undefined);
+  if (elicited !== undefined && (operation.elicited?.round ?? 0) < MAX_ELICITATIONS) {
+    const blocking = blockingOperations(turn);
+    const deadline = now + approvalTimeoutMs;
+    const left = blocking.map((one) => (one.item === item ? asking(one, elicited, deadline) : one));
+    const ask = { type: "ASK_PERSON" as const, turn: n, item, elicited, deadline };
+    return [...charge, ask, ...announceWait(n, blocking, left)];
+  }
   const isFollowing = operation.remote === "following";
   const next = continuesAt ?? (isFollowing && transient ? now + FOLLOW_AGAIN_MS : undefined);
   if (next !== undefined && operation.remote !== undefined)

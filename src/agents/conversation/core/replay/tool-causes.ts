@@ -4,6 +4,7 @@ import type { CallAsk } from "../../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
 import { amountOf } from "../../../../protocol/budget.ts";
 import type { Caller } from "../../../../protocol/caller-schemas.ts";
+import type { Elicited } from "../../../../protocol/elicitation.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { StepSummary, TaskSummary } from "../../../../protocol/task-summary.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -188,12 +189,22 @@ export function approvalAnswer(scene: Scene, entry: RecordedEntry): Cause[] {
   ];
 }
 
-/** Returns the request of an agent below, or its answer. */
+/** Returns the request of an agent below, or its answer, or the question of a server. */
 export function asked({ turn }: Scene, entry: RecordedEntry): Cause[] {
   const operation = operationAt(turn, entry.item);
-  const { of, outcome: given } = dataOf(entry);
-  if (turn === undefined || operation === undefined || !isJsonObject(of)) return [];
+  const { of, outcome: given, elicitation } = dataOf(entry);
+  if (turn === undefined || operation === undefined) return [];
   const { item, attempt } = operation;
+  if (isJsonObject(elicitation)) {
+    // SAFETY: the entry has the question as its readers see it.
+    const elicited = { ...elicitation, forms: [], urls: [] } as unknown as Elicited;
+    const error = { code: "EXECUTION_FAILED", message: "", retriable: false } as const;
+    const result = { tool_call_id: operation.toolCallId, success: false, error };
+    return [
+      { signal: { type: "conversation.tool.completed", turn: turn.n, item, attempt, result, elicited } },
+    ];
+  }
+  if (!isJsonObject(of)) return [];
   // SAFETY: the entry has the request as its readers see it.
   const ask = { ...(of as JsonObject), expiresAt: Date.parse(textIn(of, "expiresAt")) } as unknown as CallAsk;
   // SAFETY: the entry has the outcome of the answer.
