@@ -381,6 +381,25 @@ describe.runIf(hasChromium)(
         await expect.poll(() => page.getByTestId("shortcuts").count()).toBe(0);
       });
 
+      it("I9 an author makes an agent by keyboard, with an error at its field, and talks with it", async () => {
+        const page = await visit("/a");
+        const form = page.getByTestId("new-agent");
+        await form.locator("summary").press("Enter");
+        await form.getByLabel("Id").fill("Sea poet");
+        await form.getByLabel("Name").fill("Poet");
+        await form.getByLabel("Instructions").fill("You write about the sea.");
+        await form.getByRole("button", { name: "Create agent" }).press("Enter");
+        await form.locator('[aria-invalid=true][name="id"]').waitFor();
+        expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("422")]);
+        expect(await violations(page)).toEqual([]);
+        await form.getByLabel("Id").fill("sea-poet");
+        await form.getByLabel("Id").press("Enter");
+        await page.waitForURL("**/a/sea-poet");
+        await page.getByTestId("agent-setup").getByText("You write about the sea.").waitFor();
+        await page.getByTestId("talk").click();
+        expect(await page.getByRole("radio", { name: /Poet/ }).isChecked()).toBe(true);
+      });
+
       it("I9 shows the setup of an agent, the libraries, and the triggers, which authors disable", async () => {
         const made = await fetch(`${world.server.url}/api/triggers`, {
           method: "POST",

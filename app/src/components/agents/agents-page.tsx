@@ -2,6 +2,7 @@
 import type { AgentSummary } from "../../../../src/client/index.ts";
 import type { UseAgentsResult } from "../../../../src/client/react/index.ts";
 import { agentDescription, agentName, messageOf } from "../../format.ts";
+import { useHasRole } from "../../hooks/use-me.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { agentPath, memoryPath } from "../../route.ts";
 import { Avatar } from "../avatar.tsx";
@@ -12,6 +13,7 @@ import { NoAgents } from "../no-agents.tsx";
 import { PageBody } from "../page-body.tsx";
 import { PageHeader } from "../page-header.tsx";
 import { ImportAgent } from "./import-agent.tsx";
+import { NewAgent } from "./new-agent.tsx";
 
 interface AgentsPageProps {
   agents: UseAgentsResult;
@@ -20,11 +22,16 @@ interface AgentsPageProps {
 
 export function AgentsPage({ agents, onMenu }: AgentsPageProps) {
   usePageTitle("Agents");
+  const isAuthor = useHasRole("author");
   const { agents: list, loading, error, refresh } = agents;
   return (
     <>
       <PageHeader title="Agents" onMenu={onMenu} />
       <PageBody>
+        <div className="flex flex-wrap gap-2">
+          {isAuthor && <NewAgent onCreated={refresh} />}
+          <ImportAgent onImported={refresh} />
+        </div>
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={refresh} />}
         {loading && <Loading label="Loading agents" />}
         {list.length === 0 && !loading && error === undefined && <NoAgents />}
@@ -35,7 +42,6 @@ export function AgentsPage({ agents, onMenu }: AgentsPageProps) {
             ))}
           </ul>
         )}
-        <ImportAgent onImported={refresh} />
       </PageBody>
     </>
   );
