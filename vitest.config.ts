@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
-import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
 import { lostEnds } from "./test/support/lost-ends.ts";
 import { SlowestFirst } from "./test/support/slowest-first.ts";
@@ -30,6 +30,41 @@ const FRESH = ["auth", "event-log", "libraries", "lists-database", "mcp", "relea
   (name) => `test/workers/${name}.test.ts`,
 );
 
+/** Packages of the code on workerd. Each becomes one file once, which the runs share. Otherwise each run transforms hundreds of their modules. */
+const BUNDLED = [
+  ...["@ag-ui/client", "@ag-ui/core/schemas", "@cfworker/json-schema", "@marcbachmann/cel-js"],
+  ...[
+    "@modelcontextprotocol/client",
+    "@modelcontextprotocol/server",
+    "agents",
+    "agents/experimental/channels",
+  ],
+  ...["agents/experimental/channels/email", "agents/experimental/channels/slack", "agents/lifecycle"],
+  ...["@a2a-js/sdk", "@a2a-js/sdk/client", "ai", "chrono-node/en", "croner", "diff", "eventsource-parser"],
+  ...["eventsource-parser/stream", "fast-check", "hono", "hono/accepts", "hono/cors", "hono/utils/url"],
+  ...["ipaddr.js", "jose", "just-bash/browser", "liquidjs", "minimatch", "openai", "openai/helpers/zod"],
+  ...[
+    "openai/lib/RunnableFunction",
+    "re2js",
+    "stemmer",
+    "tokenx",
+    "ulid",
+    "yaml",
+    "zod",
+    "zod-openapi",
+    "zod/v4",
+  ],
+];
+
+/** Leaves modules of the runtime out of the bundles. */
+const runtimeModules = {
+  name: "runtime-modules",
+  resolveId: (id: string) => {
+    if (isBuiltin(id)) return { id: id.replace(/^(?:node:)?/, "node:"), external: true };
+    return id.startsWith("cloudflare:") ? { id, external: true } : null;
+  },
+};
+
 interface Files {
   include: string[];
   exclude?: string[];
@@ -42,7 +77,6 @@ const node = (name: string, files: Files) => ({
 
 const workers = (name: string, files: Files) => ({
   plugins: [
-    agents(),
     cloudflareTest(({ inject }) => ({
       remoteBindings: false,
       wrangler: { configPath: "./test/wrangler.jsonc" },
@@ -68,6 +102,11 @@ const workers = (name: string, files: Files) => ({
     ...files,
     // With this cache, a runtime that starts late gets the code of all its modules in one message. A message above 32 MiB ends the runtime.
     fsModuleCache: false,
+    deps: {
+      optimizer: {
+        ssr: { enabled: true, include: BUNDLED, rolldownOptions: { plugins: [runtimeModules] } },
+      },
+    },
     expect: POLL,
     sequence: { groupOrder: 1 },
     globalSetup: ["test/support/provider-setup.ts"],
