@@ -359,7 +359,7 @@ describe.runIf(hasChromium)(`work on code in the console (${hasChromium ? "Chrom
 
   it("axe finds nothing on the pages of files and projects, at two widths, and nothing scrolls sideways", async () => {
     const wide = `${"wide ".repeat(60)}\n`;
-    await push({ "src/long/names/of/folders/index.ts": wide.repeat(50), "src/sum.ts": SUM });
+    await push({ "src/long/names/of/folders/index.ts": wide.repeat(8), "src/sum.ts": SUM });
     const { id, page } = await work(
       tool("repo_write", { path: "src/long/names/of/folders/index.ts", content: wide }),
       tool("repo_edit", { path: "src/sum.ts", before: "a - b", after: "a + b" }),

@@ -496,7 +496,7 @@ describe("the core under random signals", () => {
         expect(new Set(ends).size, "TURN-1").toBe(ends.length);
         for (const n of ends) expect(driver.state.active.has(n)).toBe(false);
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 
@@ -653,7 +653,7 @@ describe("the core under random signals", () => {
           expect(views.at(-1)?.reasoning ?? "").toBe(turn.replies.at(-1)?.text);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 
@@ -824,7 +824,7 @@ describe("the window of the session", () => {
           }
         }
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 

@@ -295,7 +295,7 @@ describe("a hostile network, crashes and faults", () => {
           seen.lateReplies += replies.filter(({ late }) => late).length;
         }
       }),
-      { numRuns: 250 },
+      { numRuns: 100 },
     );
     for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0);
     console.info(seen);

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { simulateMemory } from "../simulation/memory.ts";
 
-const SEEDS = Number(process.env.MEMORY_SEEDS ?? 80);
+const SEEDS = Number(process.env.MEMORY_SEEDS ?? 40);
 
 test("A54 H1 G8 MEMCOPY-1 MEMCOPY-3 MEMCOPY-4 MEMINDEX-1 MEMVECTORS-2 MEMVECTORS-7 random lives keep all acknowledged memories, and no erased text in any store", async () => {
   const failing: object[] = [];

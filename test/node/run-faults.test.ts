@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { simulateFaultyRun } from "../simulation/run-faults/run.ts";
 
-const SEEDS = Number(process.env.RUN_SEEDS ?? 500);
+const SEEDS = Number(process.env.RUN_SEEDS ?? 250);
 
 /** Seeds that have found a defect: a stored commit that failed, a late answer, and stale memory. */
 const FOUND = [3733, 8660, 9936, 311955];

@@ -12,7 +12,7 @@ import { Random } from "../../src/testing/random.ts";
 import { each, numbers, played, recordOf } from "../support/workflows/spread.ts";
 import { PlayedTree, type TreeOptions } from "../support/workflows/tree.ts";
 
-const SEEDS = Number(process.env.PART_SEEDS ?? 100);
+const SEEDS = Number(process.env.PART_SEEDS ?? 50);
 
 const tokensOf = ({ tokens }: RunState) => [...tokens.values()].filter(({ part }) => part === true);
 

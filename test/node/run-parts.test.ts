@@ -13,7 +13,7 @@ import type { TaskOutcome } from "../support/workflows/run.ts";
 import { each, numbers, played, recordOf } from "../support/workflows/spread.ts";
 import { PlayedTree, type TreeOptions } from "../support/workflows/tree.ts";
 
-const SEEDS = Number(process.env.PART_SEEDS ?? 100);
+const SEEDS = Number(process.env.PART_SEEDS ?? 50);
 /** Returns the outcome of a run as text. */
 const fateOf = (fate: {
   status: string;

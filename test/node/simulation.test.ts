@@ -19,7 +19,7 @@ import { PLANTED_ENDS, PLANTED_SIGNALS } from "../simulation/planted-signals.ts"
 import { reductions } from "../simulation/shrink.ts";
 import { fingerprint, reportOf, shrinkTrial, type Trial, tryPlan, trySeeds } from "../simulation/simulate.ts";
 
-const SEEDS = 50;
+const SEEDS = 40;
 /** Defects that take more seeds are found by their plans. */
 const FEW_SEEDS = 60;
 const KINDS: FaultKind[] = ["crash", "error", "loss", "delay", "duplicate", "jump", "evict"];

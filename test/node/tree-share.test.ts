@@ -18,7 +18,7 @@ import { RUN_WAITS } from "../../src/protocol/run-call.ts";
 import { Random } from "../../src/testing/random.ts";
 import { PlayedTree } from "../support/workflows/tree.ts";
 
-const SEEDS = Number(process.env.TREE_SEEDS ?? 30);
+const SEEDS = Number(process.env.TREE_SEEDS ?? 20);
 
 const TASK = { library: "lib", id: "task", effect: "pure", timeoutMs: 60_000 } as const;
 const GATE = {

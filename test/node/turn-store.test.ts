@@ -49,6 +49,6 @@ test("MEMBER-1 MEMBER-2 any object is restored from its packed form, and stored 
       expect(packMembers(owner, { id: "x", limit, before: stored }, again)).toEqual({ packed, stored });
       expect(again.size).toBe(0);
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });

@@ -563,7 +563,7 @@ describe("the time of a check", () => {
 });
 
 describe("random workflows", () => {
-  const GRAPHS = Number(process.env.WORKFLOW_GRAPHS ?? 600);
+  const GRAPHS = Number(process.env.WORKFLOW_GRAPHS ?? 300);
   const effort: Effort =
     process.env.WORKFLOW_GRAPHS === undefined ? { runs: 8, witnesses: 150 } : { runs: 24, witnesses: 300 };
 
