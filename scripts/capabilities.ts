@@ -879,7 +879,7 @@ export const CAPABILITIES: readonly Capability[] = [
   {
     row: "I14",
     name: "Skills",
-    statement: "`SKILL.md` folders; body on demand; scripts in the workspace.",
-    missing: "Skills as a kind of definition of libraries, and their files in containers.",
+    statement: "`SKILL.md` folders, also in libraries; body on demand; scripts in the workspace.",
+    missing: "The files of skills in containers.",
   },
 ];

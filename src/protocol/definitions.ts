@@ -68,8 +68,10 @@ export interface Persona {
     /** The artifacts of the project: all, or only artifacts of these types. */
     artifacts: true | string[];
   };
-  /** Instructions for certain tasks. The model sees their descriptions, and reads them with `read_skill`. */
-  skills?: Skill[];
+  /**
+   * Instructions for certain tasks, inline or in libraries. The model sees their descriptions, and reads them with `read_skill`.
+   */
+  skills?: (Skill | DefinitionReference)[];
   tools?: {
     /** References, also `mcp:server/tool` and `mcp:server/*`. */
     toolIds?: DefinitionReference[];
@@ -229,4 +231,6 @@ export interface VersionChain {
   titleProfile?: Pin & { definition: ModelProfile };
   contextAssembly?: PinnedHook;
   memoryExtraction?: PinnedHook;
+  /** The skills that the persona names by reference, in the persona's order. Absent without references. */
+  skills?: (Pin & { definition: Skill })[];
 }

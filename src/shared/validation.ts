@@ -143,8 +143,12 @@ function toIssues(
     });
   }
   if (issue.code === "invalid_union") {
-    // If the kind and the discriminator of the input fit a single alternative, report its issues.
-    const alternatives = issue.errors.filter((errors) => errors.every(({ path: inner }) => inner.length > 0));
+    // If the kind and the discriminator of the input fit a single alternative, report its issues. Unknown fields alone fit, too.
+    const alternatives = issue.errors.filter(
+      (errors) =>
+        errors.every(({ path: inner }) => inner.length > 0) ||
+        errors.every(({ code }) => code === "unrecognized_keys"),
+    );
     const fitting = alternatives.length > 1 ? alternatives.filter(isChosen) : alternatives;
     const [only, ...others] = fitting;
     if (only !== undefined && others.length === 0)

@@ -18,6 +18,7 @@ import { defineWorkflow, node, transition } from "../../src/library/define/defin
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
+import { defineSkill } from "../../src/library/skills/skill.ts";
 import { library as strategies } from "../../src/library/strategies/strategies.ts";
 import { step } from "../../src/library/tasks/step.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
@@ -102,7 +103,10 @@ const learn = defineWorkflow("learn", {
   transitions: [transition({ from: "first", to: "second" })],
   outputMapping: { operations: "[]" },
 });
+const skillNamed = (name: string) =>
+  defineSkill({ files: { "SKILL.md": `---\nname: ${name}\ndescription: Helps.\n---\nHelp.\n` } });
 const library = defineLibrary("lib", {
+  skills: [skillNamed("greet")],
   tasks: [gather, ask],
   actions: [mark],
   prompts: [words],
@@ -155,6 +159,7 @@ const library = defineLibrary("lib", {
       },
       budget: { tokens: 1_000_000 },
       examples: ["Hello?"],
+      skills: [skillNamed("own"), "greet"],
     }),
     definePersona("learner", {
       identity: { systemPrompt: "You learn.", modelProfileId: "slow" },
@@ -249,6 +254,17 @@ describe("BACKUP-14 versions that no author could have posted are refused with t
       "a persona that is empty",
       ({ persona }) => (persona.definition.identity = {}),
       "/persona/definition/identity/systemPrompt",
+    ],
+    ["a reference to a skill that the file lacks", (chain) => delete chain.skills, "/skills"],
+    [
+      "a skill without its SKILL.md",
+      ({ skills }) => (skills[0].definition.files = {}),
+      "/skills/0/definition/files/SKILL.md",
+    ],
+    [
+      "two skills with one name",
+      ({ skills, persona }) => (skills[0].definition = persona.definition.skills[0]),
+      "/persona/definition/skills/1",
     ],
     [
       "a zone that is none",

@@ -1,7 +1,12 @@
 /** Skills: the parser of `SKILL.md`, the checks of personas, and the reads of the model. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import { defineAgent } from "../../src/library/define/define-agent.ts";
+import { skillsOf } from "../../src/library/definitions/version-chain.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import {
   defineSkill,
   filesOfSkills,
@@ -9,10 +14,15 @@ import {
   readSkill,
   skillsNote,
 } from "../../src/library/skills/skill.ts";
+import type { Persona } from "../../src/protocol/definitions.ts";
+
+const OFFLINE = { provider: "offline", modelId: "offline-1" } as const;
 
 const file = (yaml: string, body = "Do it.") => `---\n${yaml}\n---\n${body}`;
 const skill = (name: string, files = {}) =>
   defineSkill({ files: { "SKILL.md": file(`name: ${name}\ndescription: Does ${name}.`), ...files } });
+
+const refusal = (message: string) => expect.objectContaining({ message: expect.stringContaining(message) });
 
 describe("SKILL.md", () => {
   test.each<[string, string, object]>([
@@ -108,9 +118,8 @@ describe("SKILL.md", () => {
 });
 
 describe("the skills of a persona", () => {
-  const agent = (...skills: { files: Record<string, string> }[]) =>
+  const agent = (...skills: NonNullable<Persona["skills"]>) =>
     defineAgent({ id: "worker", instructions: "You work.", skills });
-  const refusal = (message: string) => expect.objectContaining({ message: expect.stringContaining(message) });
 
   test("I14 SKILL-3 have different names, and limits", () => {
     expect(agent(skill("a"), skill("b")).definition.skills).toHaveLength(2);
@@ -121,6 +130,8 @@ describe("the skills of a persona", () => {
     const large = skill("large", { "a.md": "a".repeat(256 * 1024) });
     expect(() => agent(large)).toThrow(refusal("The maximum is 262144"));
     expect(() => agent({ files: { "README.md": "" } })).toThrow(refusal("each skill has a file SKILL.md"));
+    expect(() => agent(Object.assign(skill("b"), { file: {} }))).toThrow(refusal("/skills/0/file: Unknown"));
+    expect(() => agent("lib/a@0")).toThrow(refusal('/skills/0: A reference is "library/id"'));
   });
 
   test.each(["../a", "/a", "a//b", "a/./b", "a\\b", "a\nb", "", "x/__proto__"])(
@@ -153,5 +164,79 @@ describe("the skills of a persona", () => {
       );
     expect(() => readSkill([], { skill: "a" })).toThrow(refusal("You have no skills"));
     expect(filesOfSkills(skills).map(([path]) => path)).toEqual(["/skills/a/SKILL.md", "/skills/a/b.md"]);
+  });
+});
+
+describe("the skills of a library", () => {
+  const persona = (...skills: NonNullable<Persona["skills"]>) =>
+    definePersona("worker", { identity: { systemPrompt: "You work." }, skills });
+  const chainOf = (...skills: NonNullable<Persona["skills"]>) => {
+    const parts = ["a", "b", "c", "d"].map((name) => skill(name));
+    const library = defineLibrary("lib", { skills: parts, personas: [persona(...skills)] });
+    return resolveChain(new Registry(new DeployedCode([library])), "lib/worker", OFFLINE);
+  };
+
+  test("I14 SKILL-6 SKILL-7 have the names of their SKILL.md as ids, and a chain has their versions", async () => {
+    const chain = await chainOf("a", "lib/c");
+    expect(chain.skills).toEqual(
+      ["a", "c"].map((id) => ({
+        ...{ library: "lib", id, version: 1, hash: expect.stringMatching(/^[0-9a-f]{64}$/) },
+        definition: skill(id),
+      })),
+    );
+    expect(chain.tools.map(({ id }) => id)).toEqual(["read_skill"]);
+  });
+
+  test("I14 SKILL-7 any inline skills and references come back in their order", async () => {
+    const names = fc.shuffledSubarray(["a", "b", "c", "d"], { minLength: 1 });
+    await fc.assert(
+      fc.asyncProperty(
+        names,
+        fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
+        async (given, inline) => {
+          const chain = await chainOf(...given.map((name, index) => (inline[index] ? skill(name) : name)));
+          expect(skillsOf(chain)).toEqual(given.map((name) => skill(name)));
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
+
+  test("I14 SKILL-7 a chain of an older release has the skills of its persona", async () => {
+    const { skills: _, ...older } = await chainOf(skill("a"));
+    expect(skillsOf(older)).toEqual([skill("a")]);
+    const { skills: __, ...without } = older.persona.definition;
+    expect(skillsOf({ ...older, persona: { ...older.persona, definition: without } })).toBeUndefined();
+  });
+
+  test("I14 SKILL-3 count among the skills of the persona", async () => {
+    await expect(chainOf("a", skill("a"))).rejects.toThrow(refusal('/skills/1: Another skill is "a"'));
+    const half = { "a.md": "a".repeat(150 * 1024) };
+    const large = defineLibrary("large", { skills: [skill("one", half), skill("two", half)] });
+    const registry = new Registry(new DeployedCode([large]));
+    const { definition } = persona("large/one", "large/two");
+    await expect(resolveChain(registry, definition, OFFLINE)).rejects.toThrow(
+      refusal("The maximum is 262144"),
+    );
+  });
+
+  test("LIBCHECK-1 a missing skill, and two skills with one name, are refused when the library is defined", () => {
+    const { files } = skill("a");
+    expect(() => defineLibrary("lib", { skills: [skill("b")], personas: [persona("a")] })).toThrow(
+      refusal('Persona "worker", /skills/0: library "lib" has no skill "a". It has: b.'),
+    );
+    expect(() => defineLibrary("lib", { skills: [{ files }, { files }] })).toThrow(
+      refusal('two definitions of the skill "a"'),
+    );
+    expect(() => defineLibrary("lib", { skills: [{ files: {} }] })).toThrow(
+      refusal("/skills/0/files/SKILL.md"),
+    );
+  });
+
+  test("I14 SKILL-7 a missing skill of another library is not found, with its place", async () => {
+    await expect(chainOf("a", "lib/a@7")).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      message: expect.stringContaining('Persona "lib/worker", /skills/1: '),
+    });
   });
 });

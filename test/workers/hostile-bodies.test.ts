@@ -47,7 +47,9 @@ async function state(): Promise<string> {
       `/api/agents/${agent}/memories?limit=200`,
       "/api/conversations?limit=200",
       "/api/libraries?limit=200",
-      ...["personas", "tools", "model-profiles"].map((kind) => `/api/libraries/target/${kind}?limit=200`),
+      ...["personas", "tools", "model-profiles", "skills"].map(
+        (kind) => `/api/libraries/target/${kind}?limit=200`,
+      ),
       `/api/conversations/${conversation}/journal?limit=200`,
     ].map((path) => get(path, principal)),
   );

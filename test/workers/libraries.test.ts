@@ -20,13 +20,13 @@ import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
-import type { ToolDefinition, ToolEffect } from "../../src/protocol/definitions.ts";
+import type { Persona, ToolDefinition, ToolEffect } from "../../src/protocol/definitions.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { ADMIN, type Answer, expectProblem, get, MEMBER, post, send } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
 import { ServedDocument } from "./provider.ts";
-import { createAgent, createConversation, type TestConversation } from "./world.ts";
+import { createAgent, createConversation, request, TestConversation } from "./world.ts";
 
 /** The tenant that `world.ts` lives in. */
 const AUTHOR: Principal = { subject: "ann", tenant: "test", roles: ["author"] };
@@ -632,6 +632,125 @@ describe("personas and model profiles by API", () => {
     ["model-profiles", { id: "p", ...scripted("x".repeat(70_000)) }],
   ])("%s that are too large are refused before they are read to the end", async (kind, body) => {
     expectProblem(await post(`/api/libraries/refused/${kind}`, body, AUTHOR), 413, "TOO_LARGE");
+  });
+});
+
+describe("skills", () => {
+  const skillFile = (name: string, body = "Do it.") =>
+    `---\nname: ${name}\ndescription: Does ${name}.\n---\n${body}\n`;
+  const skill = (name: string, body?: string, more: Record<string, string> = {}) => ({
+    files: { "SKILL.md": skillFile(name, body), ...more },
+  });
+  const addSkill = (library: string, name: string, body?: string) =>
+    add(`${library}/skills`, { id: name, ...skill(name, body) });
+  const worker = (skills: unknown[]) => ({
+    identity: { systemPrompt: "You work.", modelProfileId: "test/scripted" },
+    skills,
+  });
+
+  /** Returns the text that `read_skill` gives the model for each name, and the instructions of the model. */
+  async function reads(conversation: TestConversation, ...names: string[]) {
+    const { play, turnId } = await conversation.play({
+      replies: [
+        ...names.map((name) => [{ call: "read_skill", input: { skill: name } }]),
+        [{ text: "Done." }],
+      ],
+    });
+    const { moves } = await conversation.ended(turnId);
+    const [first] = await play.requests(1);
+    return {
+      contents: moves.flatMap(({ toolResult }) =>
+        toolResult === undefined ? [] : [Object(toolResult.result).content],
+      ),
+      note: JSON.stringify(first?.body.messages[0]),
+    };
+  }
+
+  test("I14 SKILL-6 have versions, and are read like all definitions", async () => {
+    const first = await addSkill("lore", "release-notes", "One.");
+    expect(first).toMatchObject({
+      status: 201,
+      body: { library: "lore", id: "release-notes", version: 1, definition: skill("release-notes", "One.") },
+    });
+    const path = "/api/libraries/lore/skills";
+    expect(first.headers.get("location")).toBe(`${path}/release-notes/versions/1`);
+    const second = await addSkill("lore", "release-notes", "Two.");
+    expect(second).toMatchObject({ status: 201, body: { version: 2 } });
+    expect(await addSkill("lore", "release-notes", "One.")).toMatchObject({ status: 200, body: first.body });
+    expect((await get(path, AUTHOR)).body).toEqual({ skills: [second.body] });
+    expect((await get(`${path}/release-notes`, AUTHOR)).body).toEqual(second.body);
+    expect((await get(`${path}/release-notes/versions`, AUTHOR)).body).toEqual({
+      versions: [first.body, second.body],
+    });
+    expect((await get(`${path}/release-notes/versions/1`, AUTHOR)).body).toEqual(first.body);
+  });
+
+  test.each<[string, object, string]>([
+    ["another id", { id: "other", ...skill("one") }, "/id"],
+    ["no id", skill("one"), "/id"],
+    ["no files", { id: "one" }, "/files"],
+    ["no SKILL.md", { id: "one", files: { "README.md": "" } }, "/files/SKILL.md"],
+    ["a name of another form", { id: "One", ...skill("One") }, "/files/SKILL.md"],
+    ["a path outside of the folder", { id: "one", ...skill("one", "", { "../a": "" }) }, "/files"],
+    ["a file that is no text", { id: "one", files: { "SKILL.md": 1 } }, "/files/SKILL.md"],
+    ["an unknown field", { id: "one", ...skill("one"), name: "one" }, "/name"],
+    ["too many bytes", { id: "one", ...skill("one", "x".repeat(256 * 1024)) }, "/files"],
+  ])("I14 SKILL-3 SKILL-6 with %s are refused", async (_, body, path) => {
+    const refused = await post("/api/libraries/refused/skills", body, AUTHOR);
+    expectProblem(refused, 422, "INVALID_INPUT");
+    const { errors } = refused.body as { errors: { path: string }[] };
+    expect(errors[0]?.path).toMatch(new RegExp(`^${path}(/|$)`));
+  });
+
+  test("I14 SKILL-4 SKILL-7 of libraries and of the persona are read; a later version reaches new conversations only", async () => {
+    await addSkill("crew", "review", "Review as in the first version.");
+    await add("crew/personas", { id: "worker", ...worker(["review", skill("own", "Own.")]) });
+    const agent = await createAgent("crew/worker");
+    const before = await createConversation(agent);
+    const old = { contents: ["Review as in the first version.", "Own."] };
+    const first = await reads(before, "review", "own");
+    expect(first).toMatchObject(old);
+    expect(first.note).toContain("- review: Does review.\\n- own: Does own.");
+    const { version } = (await addSkill("crew", "review", "Review anew.")).body;
+    expect(version).toBe(2);
+    const after = await reads(await createConversation(agent), "review", "own");
+    expect(after.contents).toEqual(["Review anew.", "Own."]);
+    const fixed = await createConversation(await createAgent(worker(["crew/review@1"]) as Persona));
+    expect((await reads(fixed, "review")).contents).toEqual(["Review as in the first version."]);
+    await before.evict();
+    expect(await reads(before, "review", "own")).toMatchObject(old);
+    const file = await (await request(`${before.path}/export`)).text();
+    const imported = await request("/api/conversations/import", { method: "POST", body: file });
+    const { id } = await imported.json<{ id: string }>();
+    expect(await reads(new TestConversation(id), "review", "own")).toMatchObject(old);
+  });
+
+  test("AUTHOR-1 I14 SKILL-3 SKILL-7 a persona with a missing skill, or with too many bytes of skills, is refused", async () => {
+    await addSkill("limits", "one", "x".repeat(150 * 1024));
+    await addSkill("limits", "two", "x".repeat(150 * 1024));
+    const agents = (skills: unknown[]) =>
+      post("/api/agents", { persona: worker(skills) }, inTenant("test", ["admin"]));
+    const personas = (skills: unknown[]) =>
+      post("/api/libraries/limits/personas", { id: "p", ...worker(skills) }, AUTHOR);
+    const missing = await agents(["limits/one", "limits/three"]);
+    expectProblem(missing, 422, "INVALID_INPUT", "/persona");
+    expect(missing.body.detail).toContain('/skills/1: Library "limits" has no skill "three".');
+    expectProblem(await personas(["one", "three"]), 422, "INVALID_INPUT", "/skills/1");
+    expectProblem(await personas(["one", skill("one")]), 422, "INVALID_INPUT", "/skills/1");
+    expectProblem(await personas(["one", "two"]), 422, "INVALID_INPUT", "/skills");
+    const large = await agents(["limits/one", "limits/two"]);
+    expectProblem(large, 422, "INVALID_INPUT");
+    expect(large.body.detail).toContain("The maximum is 262144");
+    expect((await personas(["one"])).status).toBe(201);
+  });
+
+  test("LIBAPI-1 REG-4 I14 SKILL-7 other tenants neither read a skill nor give it to an agent", async () => {
+    await addSkill("secretive", "known");
+    const other = inTenant("curious", ["admin"]);
+    expectProblem(await get("/api/libraries/secretive/skills/known", other), 404, "NOT_FOUND");
+    expectProblem(await get("/api/libraries/secretive/skills", other), 404, "NOT_FOUND");
+    const persona = worker(["secretive/known"]);
+    expectProblem(await post("/api/agents", { persona }, other), 422, "INVALID_INPUT", "/persona");
   });
 });
 

@@ -553,6 +553,7 @@ describe("API-1 answers fit the document", () => {
         "workflows",
         { id: "f", inputSchema: { type: "object" }, initialNode: "n", nodes: [{ ref: "n", task: "k" }] },
       ],
+      Skill: ["skills", { id: "s", files: { "SKILL.md": "---\nname: s\ndescription: Sums.\n---\nSum.\n" } }],
     } as const;
     for (const [name, [kind, definition]] of Object.entries(bodies)) {
       for (const library of ["described", "test"]) {

@@ -130,6 +130,11 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getWorkflow: TENANTS,
   listWorkflowVersions: TENANTS,
   getWorkflowVersion: TENANTS,
+  createSkill: AUTHORS,
+  listSkills: TENANTS,
+  getSkill: TENANTS,
+  listSkillVersions: TENANTS,
+  getSkillVersion: TENANTS,
   listMcpServers: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
   acceptMcpTools: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   createProject: AUTHORS,
@@ -281,6 +286,10 @@ const DEFINITIONS = {
     initialNode: "one",
     nodes: [{ ref: "one" }],
   },
+  skills: {
+    id: "known",
+    files: { "SKILL.md": `---\nname: known\ndescription: ${TENANT_WORD}\n---\n` },
+  },
 };
 const FAR = { at: "2099-01-01T00:00:00Z" };
 const BODIES: Record<string, (ids: Ids) => unknown> = {
@@ -292,6 +301,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   createPrompt: () => DEFINITIONS.prompts,
   createTask: () => DEFINITIONS.tasks,
   createWorkflow: () => DEFINITIONS.workflows,
+  createSkill: () => DEFINITIONS.skills,
   acceptMcpTools: () => ({ tools: [{ id: "none", hash: "none" }] }),
   createProject: ({ project }) => ({ id: project }),
   changeProject: () => ({ name: TENANT_WORD }),

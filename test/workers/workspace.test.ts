@@ -5,6 +5,7 @@ import { ulid } from "ulid";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { embeddedShell } from "../../src/agents/workspace/shell/shell.ts";
 import type { GitRepository } from "../../src/git/git-repository.ts";
+import type { Persona } from "../../src/protocol/definitions.ts";
 import type { WorkspaceApi, WorkspaceCall } from "../../src/protocol/workspace.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import { AUTHOR, seededRepository } from "../support/seeded-repository.ts";
@@ -315,43 +316,51 @@ describe("an agent with skills", () => {
     },
   };
 
-  test("I14 SKILL-4 SKILL-5 the request has the description, a call reads the body, and a command runs a script", async () => {
-    const { project } = await newProject();
-    const conversation = await developer(project, { skills: [COUNT] });
-    const run = { call: "shell_exec", input: { command: "bash /skills/count-lines/scripts/count.sh" } };
-    const given = [
-      { call: "read_skill", input: { skill: "count-lines" } },
-      { call: "read_skill", input: { skill: "count-lines", path: "references/units.md" } },
-      { call: "read_skill", input: { skill: "count" } },
-      { call: "read_skill", input: { skill: "count-lines", path: "../SKILL.md" } },
-      ...[run, run, { call: "repo_diff", input: {} }],
-    ];
-    const { play, turnId } = await conversation.play({
-      replies: [...given.map((one) => [one]), [{ text: "Done." }]],
-    });
-    const turn = await conversation.ended(turnId);
-    const results = turn.moves.flatMap(({ toolResult }) =>
-      toolResult === undefined ? [] : [toolResult.result ?? toolResult.error],
-    );
-    expect(results).toEqual([
-      {
-        ...{ skill: "count-lines", content: "Run the script first." },
-        files: ["references/units.md", "scripts/count.sh"],
-      },
-      { skill: "count-lines", path: "references/units.md", content: "A line ends with a line feed.\n" },
-      expect.objectContaining({ code: "NOT_FOUND", message: expect.stringContaining("count-lines") }),
-      expect.objectContaining({ code: "NOT_FOUND", message: expect.stringContaining("scripts/count.sh") }),
-      { exitCode: 0, stdout: "1\n", stderr: "", changed: [] },
-      { exitCode: 0, stdout: "1\n", stderr: "", changed: [] },
-      { diff: "" },
-    ]);
-    const [first, second] = (await play.requests(2)).map(({ body }) => JSON.stringify(body));
-    expect(first).toContain("- count-lines: Counts the lines of code.");
-    expect(first).toContain("/skills/NAME");
-    expect(first).toContain("read_skill");
-    expect(first).not.toContain("Run the script first.");
-    expect(second).toContain("Run the script first.");
-  });
+  test.each<[string, Persona["skills"]]>([
+    ["inline", [COUNT]],
+    ["of a library", ["counting/count-lines"]],
+  ])(
+    "I14 SKILL-4 SKILL-5 %s: the request has the description, a call reads the body, and a command runs a script",
+    async (_, skills) => {
+      const { project } = await newProject();
+      const added = await post("/api/libraries/counting/skills", { id: "count-lines", ...COUNT }, ADA);
+      expect(added.body).toMatchObject({ version: 1 });
+      const conversation = await developer(project, { skills });
+      const run = { call: "shell_exec", input: { command: "bash /skills/count-lines/scripts/count.sh" } };
+      const given = [
+        { call: "read_skill", input: { skill: "count-lines" } },
+        { call: "read_skill", input: { skill: "count-lines", path: "references/units.md" } },
+        { call: "read_skill", input: { skill: "count" } },
+        { call: "read_skill", input: { skill: "count-lines", path: "../SKILL.md" } },
+        ...[run, run, { call: "repo_diff", input: {} }],
+      ];
+      const { play, turnId } = await conversation.play({
+        replies: [...given.map((one) => [one]), [{ text: "Done." }]],
+      });
+      const turn = await conversation.ended(turnId);
+      const results = turn.moves.flatMap(({ toolResult }) =>
+        toolResult === undefined ? [] : [toolResult.result ?? toolResult.error],
+      );
+      expect(results).toEqual([
+        {
+          ...{ skill: "count-lines", content: "Run the script first." },
+          files: ["references/units.md", "scripts/count.sh"],
+        },
+        { skill: "count-lines", path: "references/units.md", content: "A line ends with a line feed.\n" },
+        expect.objectContaining({ code: "NOT_FOUND", message: expect.stringContaining("count-lines") }),
+        expect.objectContaining({ code: "NOT_FOUND", message: expect.stringContaining("scripts/count.sh") }),
+        { exitCode: 0, stdout: "1\n", stderr: "", changed: [] },
+        { exitCode: 0, stdout: "1\n", stderr: "", changed: [] },
+        { diff: "" },
+      ]);
+      const [first, second] = (await play.requests(2)).map(({ body }) => JSON.stringify(body));
+      expect(first).toContain("- count-lines: Counts the lines of code.");
+      expect(first).toContain("/skills/NAME");
+      expect(first).toContain("read_skill");
+      expect(first).not.toContain("Run the script first.");
+      expect(second).toContain("Run the script first.");
+    },
+  );
 
   test("I14 SKILL-2 a persona with an invalid skill is refused, and says what to change", async () => {
     const skills = [{ files: { "SKILL.md": "---\nname: Count Lines\ndescription: Counts.\n---\n" } }];

@@ -21,6 +21,7 @@ const KINDS = [
   ["tasks", "Tasks"],
   ["workflows", "Workflows"],
   ["prompts", "Prompts"],
+  ["skills", "Skills"],
 ] as const;
 
 interface LibraryItem {

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { modelProfileSchema, personaSchema } from "../../library/personas/persona-schema.ts";
+import { skillSchema } from "../../library/skills/skill.ts";
 import { promptSchema } from "../../library/tasks/prompt.ts";
 import { taskFields } from "../../library/tasks/task-schema.ts";
 import { withToolForms } from "../../library/tools/tool-forms.ts";
@@ -18,6 +19,10 @@ export const versionNumber = z
   .regex(/^[1-9][0-9]{0,14}$/)
   .transform(Number)
   .meta({ description: "Number of a version, from 1.", example: "1" });
+
+const SKILL_FILES = {
+  "SKILL.md": "---\nname: greet\ndescription: Greets users. Use it at the first message.\n---\nSay hello.\n",
+};
 
 /** Returns the schema of a version. */
 function versionOf(name: string, definition: z.ZodType) {
@@ -85,10 +90,17 @@ const prompt = promptSchema.meta({
   example: { template: "Summarise: {{ text }}" },
 });
 
+const skill = skillSchema.meta({
+  id: "Skill",
+  description: "The files of a folder with a `SKILL.md`: instructions for certain tasks.",
+  example: { files: SKILL_FILES },
+});
+
 export const workflowVersion = versionOf("WorkflowVersion", workflowDefinition);
 export const taskVersion = versionOf("TaskVersion", task);
 export const actionVersion = versionOf("ActionVersion", action);
 export const promptVersion = versionOf("PromptVersion", prompt);
+export const skillVersion = versionOf("SkillVersion", skill);
 export const personaVersion = versionOf("PersonaVersion", persona);
 export const toolVersion = versionOf("ToolVersion", tool);
 export const modelProfileVersion = versionOf("ModelProfileVersion", modelProfile);
@@ -127,6 +139,7 @@ export const workflowBody = withoutProto(z.looseObject(id)).meta({
 export const promptBody = promptSchema.extend(id).meta({
   example: { id: "summarise", template: "Summarise in {{ words }} words: {{ text }}" },
 });
+export const skillBody = skillSchema.safeExtend(id).meta({ example: { id: "greet", files: SKILL_FILES } });
 export const personaBody = personaSchema.extend(id).meta({
   example: { id: "guide", identity: { systemPrompt: "You are a friendly guide." } },
 });

@@ -6,6 +6,7 @@ import { checkedWorkflow } from "../../library/authoring/author-workflows.ts";
 import {
   checkedModelProfile,
   checkedPersona,
+  checkedSkill,
   checkedTool,
   type LibraryPorts,
 } from "../../library/authoring/authoring.ts";
@@ -33,6 +34,8 @@ import {
   personaVersion,
   promptBody,
   promptVersion,
+  skillBody,
+  skillVersion,
   taskBody,
   taskVersion,
   toolBody,
@@ -128,6 +131,14 @@ const DEFINITIONS: Record<DefinitionKind, Resource> = {
     maxBytes: MAX_DEFINITION_BYTES,
     about:
       "Every task and workflow in its nodes must exist. Every run of it must be able to continue and to end.",
+  },
+  skill: {
+    name: "Skill",
+    path: "skills",
+    resource: "skills",
+    view: skillVersion,
+    maxBytes: MAX_DEFINITION_BYTES,
+    about: "The id is the `name` in `SKILL.md`. Personas name the skill by reference in `skills`.",
   },
 };
 
@@ -262,6 +273,7 @@ export const libraryRoutes: readonly Route[] = [
   ...routesOf("workflow", workflowBody, (ports, key, posted) =>
     checkedWorkflow(ports, key, validate(workflowSchema, posted)),
   ),
+  ...routesOf("skill", skillBody, checkedSkill),
 ];
 
 function registryOf({ principal, libraries }: HttpEnv["Variables"]): Registry {

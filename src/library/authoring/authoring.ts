@@ -18,6 +18,7 @@ import type {
   HookTarget,
   Persona,
   RetryPolicy,
+  Skill,
   TaskTarget,
   ToolDefinition,
   ToolEffect,
@@ -37,12 +38,14 @@ import { inputSchemaIssues } from "../definitions/input-schema.ts";
 import { mcpReference } from "../definitions/mcp-reference.ts";
 import { isWrongReference } from "../definitions/placed.ts";
 import { type DefinitionKey, formatReference, parseReference } from "../definitions/reference.ts";
+import { isInlineSkill } from "../definitions/version-chain.ts";
 import { HOOKS, hookReference } from "../hooks/hook-forms.ts";
 import type { HookUse } from "../hooks/hook-inputs.ts";
 import { completePersona } from "../personas/persona.ts";
 import { findHook } from "../registry/hook.ts";
 import type { Registry, Runnable } from "../registry/registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "../registry/resolve.ts";
+import { checkSkills, skillId, skillsIssues } from "../skills/skill.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "../tools/agent-tool.ts";
 import { a2aTarget, REMOTE_DEFAULTS, remoteHost } from "../tools/remote-agent.ts";
 import { completeRetry } from "../tools/tool-forms.ts";
@@ -80,7 +83,7 @@ export async function checkedPersona(
   { library }: DefinitionKey,
   persona: Persona,
 ): Promise<Persona> {
-  const { identity, memory, tools, titles } = persona;
+  const { identity, memory, tools, titles, skills = [] } = persona;
   const { modelProfileId } = identity;
   const { compactionProfileId, extract, consolidation: { by } = {} } = memory ?? {};
   if (modelProfileId !== undefined) {
@@ -122,6 +125,17 @@ export async function checkedPersona(
     ),
   );
   await resolving("/tools/toolIds", async () => refuseEqualNames(resolved.flat()));
+  const found = await Promise.all(
+    skills.map((skill, index) =>
+      isInlineSkill(skill)
+        ? skill
+        : resolving(`/skills/${index}`, async () => {
+            const { definition } = await registry.skill(parseReference(skill, library));
+            return definition;
+          }),
+    ),
+  );
+  checkSkills(found);
   return completePersona(persona);
 }
 
@@ -276,6 +290,20 @@ export async function checkedModelProfile(
     await resolveFallbacks(registry, { library, id, definition: profile });
   });
   return profile;
+}
+
+/** Returns the skill. Throws `INVALID_INPUT`, naming the field (SKILL-3, SKILL-6). */
+export async function checkedSkill(
+  _ports: LibraryPorts,
+  { id }: DefinitionKey,
+  skill: Skill,
+): Promise<Skill> {
+  const name = skillId(skill);
+  if (id !== name)
+    throw refusedAt("/id", `Must be the \`name\` in \`SKILL.md\`, which is "${name}". Change one of them.`);
+  const [issue] = skillsIssues([skill]);
+  if (issue !== undefined) throw refusedAt("/files", issue.message);
+  return skill;
 }
 
 /** Returns the result of `find`. Errors about references become `INVALID_INPUT` at the JSON pointer `path`. */

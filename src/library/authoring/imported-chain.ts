@@ -31,11 +31,13 @@ import { invalidAt, validate } from "../../shared/validation.ts";
 import { strictest } from "../definitions/effects.ts";
 import { mcpServerOf, modelName } from "../definitions/mcp-reference.ts";
 import { type DefinitionKey, formatReference, parseReference } from "../definitions/reference.ts";
+import { isInlineSkill, skillsOf } from "../definitions/version-chain.ts";
 import { checkHookFit } from "../hooks/hook-fit.ts";
 import type { DeployedCode } from "../registry/deployed-code.ts";
 import { refuseQuestions } from "../registry/pin-hook.ts";
 import { checkPrices } from "../registry/prices.ts";
 import { checkSize, refuseEqualNames } from "../registry/resolve.ts";
+import { checkSkills } from "../skills/skill.ts";
 import { refuseQuestion } from "../tasks/pin.ts";
 import { agentTarget, taskTarget } from "../tools/agent-tool.ts";
 import { a2aTarget } from "../tools/remote-agent.ts";
@@ -73,12 +75,25 @@ export async function importedChain(ports: ImportPorts, given: unknown, path: st
   const { contextAssembly: _, memoryExtraction: __, ...others } = chain;
   const whole: VersionChain = { ...others, tools, ...defined(hooks) };
   const { budget } = chain.persona.definition;
+  await below(`${path}/persona/definition`, () => checkSkills(skillsOf(whole) ?? []));
   await below(path, () => {
     refuseEqualNames(tools);
     checkSize(whole);
+    checkPinnedSkills(whole);
     if (budget !== undefined) checkPrices(whole, budget);
   });
   return whole;
+}
+
+/** Throws `INVALID_INPUT` unless each reference to a skill has a pinned skill. */
+function checkPinnedSkills(chain: VersionChain): void {
+  const { skills = [] } = chain.persona.definition;
+  const count = skills.filter((skill) => !isInlineSkill(skill)).length;
+  if (count === (chain.skills?.length ?? 0)) return;
+  throw invalidAt(
+    "/skills",
+    `Must have ${count} skills: one for each reference in the skills of the persona.`,
+  );
 }
 
 type GivenChain = z.output<typeof chainSchema>;

@@ -11,6 +11,7 @@ import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { inputSchemaIssues } from "../definitions/input-schema.ts";
 import { toolLibrarySchema } from "../definitions/mcp-reference.ts";
 import { MAX_FALLBACKS, modelProfileSchema, personaSchema } from "../personas/persona-schema.ts";
+import { MAX_SKILLS, skillSchema } from "../skills/skill.ts";
 import { agentTarget, RESERVED, reservedMember } from "../tools/agent-tool.ts";
 import {
   MAX_TIMEOUT_MS,
@@ -62,6 +63,11 @@ export const chainSchema = z.strictObject({
   titleProfile: profilePin.exactOptional(),
   contextAssembly: hook.exactOptional(),
   memoryExtraction: hook.exactOptional(),
+  skills: z
+    .array(z.strictObject({ ...pin, definition: skillSchema }))
+    .min(1)
+    .max(MAX_SKILLS)
+    .exactOptional(),
 });
 
 /** A task of steps, but for its schemas and its steps. */

@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
-import type { HookTarget, Persona } from "../../protocol/definitions.ts";
+import type { HookTarget, Persona, Skill } from "../../protocol/definitions.ts";
 import type { InlineAction } from "../../protocol/task-definition.ts";
 import { invalid } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
@@ -14,9 +14,11 @@ import { listIds } from "../../shared/known-ids.ts";
 import { mcpReference } from "../definitions/mcp-reference.ts";
 import { placedNow } from "../definitions/placed.ts";
 import { parseReference } from "../definitions/reference.ts";
+import { isInlineSkill } from "../definitions/version-chain.ts";
 import { checkHookFit, checkHookTask } from "../hooks/hook-fit.ts";
 import { HOOKS, hookReference, OTHER_HOOK } from "../hooks/hook-forms.ts";
 import type { HookUse } from "../hooks/hook-inputs.ts";
+import { skillId, skillSchema } from "../skills/skill.ts";
 import { type LibraryAction, madeAs, type Task, type Tool, type Workflow } from "../tasks/built.ts";
 import { refersTo } from "../tasks/kinds.ts";
 import { isReference } from "../tasks/steps-schema.ts";
@@ -37,6 +39,7 @@ interface Contents {
   actions: readonly LibraryAction[];
   prompts: readonly Identified[];
   workflows: readonly Workflow[];
+  skills: readonly Skill[];
 }
 
 /** The second argument of `defineLibrary`. Untyped code may pass invalid values. */
@@ -48,6 +51,7 @@ export const contentsSchema = z.strictObject({
   actions: listMadeAs("action", "defineAction"),
   prompts: listMadeWith("definePrompt", ["id", "definition"]),
   workflows: listMadeAs("workflow", "defineWorkflow"),
+  skills: z.array(skillSchema, "Must be an array.").optional(),
 });
 
 function listMadeWith(maker: string, fields: string[]) {
@@ -67,6 +71,7 @@ function listOf(isMade: (value: unknown) => boolean, maker: string) {
 /** Throws `INVALID_INPUT` for duplicate ids, and for a reference to a definition that the library does not have. */
 export function checkLibrary(library: Contents): void {
   const { personas, tools, modelProfiles, tasks, actions, prompts, workflows } = library;
+  const skills = library.skills.map((skill) => ({ id: skillId(skill) }));
   for (const [kind, definitions] of [
     ["persona", personas],
     ["tool", tools],
@@ -75,6 +80,7 @@ export function checkLibrary(library: Contents): void {
     ["action", actions],
     ["prompt", prompts],
     ["workflow", workflows],
+    ["skill", skills],
   ] as const) {
     refuseDuplicates(library.id, kind, definitions);
   }
@@ -91,6 +97,9 @@ export function checkLibrary(library: Contents): void {
     for (const [index, reference] of (definition.tools?.toolIds ?? []).entries())
       if (mcpReference(reference) === undefined)
         check(`Persona "${id}"`, `/tools/toolIds/${index}`, reference, tool);
+    for (const [index, skill] of (definition.skills ?? []).entries())
+      if (!isInlineSkill(skill))
+        check(`Persona "${id}"`, `/skills/${index}`, skill, { kind: "skill", known: skills });
     if (modelProfileId !== undefined)
       check(`Persona "${id}"`, "/identity/modelProfileId", modelProfileId, profile);
     const { compactionProfileId } = definition.memory ?? {};

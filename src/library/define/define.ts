@@ -7,7 +7,7 @@
  */
 import { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
-import type { AgentTarget } from "../../protocol/definitions.ts";
+import type { AgentTarget, Skill } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { invalid } from "../../shared/errors.ts";
 import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
@@ -93,6 +93,8 @@ export interface Library {
   readonly prompts?: readonly Prompt[];
   /** Graphs of tasks, workflows and agents. `defineLibrary` adds the workflows inside its tools, hooks and nodes, and the tasks of their nodes. */
   readonly workflows?: readonly Workflow[];
+  /** Instructions for certain tasks, made with `defineSkill`. Personas name them by their names. */
+  readonly skills?: readonly Skill[];
 }
 
 /**
@@ -224,7 +226,7 @@ function checkedRun<Input extends z.ZodType>(
 export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>): Library {
   const checked = checkedId("library", id);
   validate(contentsSchema, contents, "", `Library "${id}"`);
-  const { personas = [], tools = [], modelProfiles = [], actions = [], prompts = [] } = contents;
+  const { personas = [], tools = [], modelProfiles = [], actions = [], prompts = [], skills = [] } = contents;
   const named = [
     ...(contents.workflows ?? []),
     ...tools.flatMap(({ workflow }) => workflow ?? []),
@@ -246,6 +248,7 @@ export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>
     modelProfiles: [...new Set([...modelProfiles, ...embedded.modelProfiles])],
     actions: [...new Set([...actions, ...embedded.actions])],
     prompts: [...new Set([...prompts, ...embedded.prompts])],
+    skills: [...new Set(skills)],
   };
   checkLibrary(library);
   return library;

@@ -6,7 +6,7 @@
  */
 
 import type { ModelProfile } from "../../model/profile.ts";
-import type { Persona, ToolDefinition } from "../../protocol/definitions.ts";
+import type { Persona, Skill, ToolDefinition } from "../../protocol/definitions.ts";
 import type { ActionDefinition, PromptDefinition, TaskDefinition } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
@@ -21,6 +21,7 @@ export interface DefinitionTypes {
   action: ActionDefinition;
   prompt: PromptDefinition;
   workflow: WorkflowDefinition;
+  skill: Skill;
 }
 
 export type DefinitionKind = keyof DefinitionTypes;
@@ -33,6 +34,7 @@ export const DEFINITION_KINDS: readonly DefinitionKind[] = [
   "action",
   "prompt",
   "workflow",
+  "skill",
 ];
 
 /** Returns the name of a kind in messages. */

@@ -1,7 +1,7 @@
-/** The model profiles of a version chain, and their context budgets. */
+/** The model profiles of a version chain with their context budgets, and its skills. */
 
 import type { ModelProfile } from "../../model/profile.ts";
-import type { VersionChain } from "../../protocol/definitions.ts";
+import type { Persona, Skill, VersionChain } from "../../protocol/definitions.ts";
 
 /** Returns the profile at `index` in the order of use: 0 is the agent's own profile, then its fallbacks follow. */
 export function profileAt(
@@ -32,4 +32,20 @@ export function contextTokens(
   const limits = [persona.definition.memory?.contextTokens, profile.contextTokens];
   const set = limits.filter((limit) => limit !== undefined);
   return set.length === 0 ? DEFAULT_CONTEXT_TOKENS : Math.min(...set);
+}
+
+/** Reports whether a skill of a persona is inline, not a reference. */
+export function isInlineSkill(skill: NonNullable<Persona["skills"]>[number]): skill is Skill {
+  return typeof skill === "object" && "files" in skill;
+}
+
+/** Returns the skills of an agent in the order of its persona: inline skills, and pinned skills for references (SKILL-7). `undefined` without skills. */
+export function skillsOf({
+  persona,
+  skills: pinned = [],
+}: Pick<VersionChain, "persona" | "skills">): Skill[] | undefined {
+  const named = pinned.values();
+  return persona.definition.skills?.flatMap((skill) =>
+    isInlineSkill(skill) ? [skill] : (named.next().value?.definition ?? []),
+  );
 }

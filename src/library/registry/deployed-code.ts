@@ -17,7 +17,7 @@
 import type { ModelProfile } from "../../model/profile.ts";
 import { needOver, needsApproval } from "../../protocol/approval.ts";
 import type { ApprovalNeed } from "../../protocol/approval-schema.ts";
-import type { Persona, ToolDefinition } from "../../protocol/definitions.ts";
+import type { Persona, Skill, ToolDefinition } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
@@ -32,6 +32,7 @@ import {
 } from "../definitions/definition.ts";
 import { type DefinitionKey, formatReference, parseReference } from "../definitions/reference.ts";
 import { completePersona } from "../personas/persona.ts";
+import { skillId } from "../skills/skill.ts";
 import type { LibraryAction, Prompt, Task, Workflow } from "../tasks/built.ts";
 import { attemptsOf } from "../tasks/task-schema.ts";
 import { taskTarget } from "../tools/agent-tool.ts";
@@ -66,6 +67,7 @@ interface Contents {
   action: readonly LibraryAction[];
   prompt: readonly Prompt[];
   workflow: readonly Workflow[];
+  skill: readonly Defined<Skill>[];
 }
 
 /** Version numbers by `nameOf`. */
@@ -217,7 +219,16 @@ export class DeployedCode implements ToolCodes {
 }
 
 function contentsOf(library: Library): Contents {
-  const { personas, tools, modelProfiles, tasks = [], actions = [], prompts = [], workflows = [] } = library;
+  const {
+    personas,
+    tools,
+    modelProfiles,
+    tasks = [],
+    actions = [],
+    prompts = [],
+    workflows = [],
+    skills = [],
+  } = library;
   return {
     persona: personas.map(({ id, definition }) => ({ id, definition: completePersona(definition) })),
     tool: tools,
@@ -226,6 +237,7 @@ function contentsOf(library: Library): Contents {
     action: actions,
     prompt: prompts,
     workflow: workflows,
+    skill: skills.map((definition) => ({ id: skillId(definition), definition })),
   };
 }
 

@@ -164,6 +164,11 @@ export class Registry {
     return this.#copy("workflow", reference);
   }
 
+  /** As `persona`. */
+  skill(reference: LibraryReference): Promise<Resolved<DefinitionTypes["skill"]>> {
+    return this.#copy("skill", reference);
+  }
+
   /**
    * Returns the target of a hook or a tool: a task, of the deployed code or of the tenant, or the code of a deployed tool. Throws `NOT_FOUND`,
    * and `INVALID_INPUT` for a version of code.
@@ -376,9 +381,7 @@ export class Registry {
   }
 
   #storeFor(principal: Principal, library: string): DefinitionStore {
-    if (!mayAuthor(principal)) {
-      throw forbidden("Only authors and administrators may add to libraries.");
-    }
+    if (!mayAuthor(principal)) throw forbidden("Only authors and administrators may add to libraries.");
     if (this.#code.has(library)) {
       throw conflict(
         `The library "${library}" is part of the deployed code. Deploy a change of it, or choose another id.`,

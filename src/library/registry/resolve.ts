@@ -29,18 +29,20 @@ import { MEMORY_TOOLS } from "../built-in/memory-tools.ts";
 import { READ_SKILL } from "../built-in/skill-tool.ts";
 import { contentHash } from "../definitions/definition.ts";
 import { mcpReference, mcpServerOf } from "../definitions/mcp-reference.ts";
-import { placed } from "../definitions/placed.ts";
+import { placed, placedNow } from "../definitions/placed.ts";
 import {
   formatReference,
   type LibraryReference,
   parseReference,
   referenceSchema,
 } from "../definitions/reference.ts";
+import { isInlineSkill, skillsOf } from "../definitions/version-chain.ts";
 import { HOOKS, hookReference } from "../hooks/hook-forms.ts";
 import { hasMemoryTools } from "../memory/scope.ts";
 import { completePersona } from "../personas/persona.ts";
 import { hasLibraryId, libraryIdSchema } from "../personas/persona-forms.ts";
 import { MAX_FALLBACKS, personaSchema } from "../personas/persona-schema.ts";
+import { checkSkills } from "../skills/skill.ts";
 import { withModels } from "../tasks/pin.ts";
 import { MAX_PINNED_BYTES } from "../tasks/task-limits.ts";
 import { pinExtraction } from "./pin-extraction.ts";
@@ -90,7 +92,7 @@ export async function resolveChain(
     Object.assign(withheld, named.withheld);
     return named.tools;
   };
-  const [named, modelProfile, compactionProfile, titleProfile] = await Promise.all([
+  const [named, modelProfile, compactionProfile, titleProfile, skills] = await Promise.all([
     Promise.all([
       ...(tools?.toolIds ?? []).map((tool, index) => at(`/tools/toolIds/${index}`, () => toolsOf(tool))),
       ...platformTools(persona.definition).map((tool) => toolsOf(tool)),
@@ -100,6 +102,13 @@ export async function resolveChain(
       : profileAt("/identity/modelProfileId", modelProfileId),
     compactionId === undefined ? undefined : profileAt("/memory/compactionProfileId", compactionId),
     titles && profileAt("/titles/modelProfileId", titles.modelProfileId),
+    Promise.all(
+      (persona.definition.skills ?? []).map(async (skill, index) =>
+        isInlineSkill(skill)
+          ? []
+          : at(`/skills/${index}`, () => registry.skill(parseReference(skill, persona.library))),
+      ),
+    ),
   ]);
   // Two references may name one tool of an MCP server.
   const resolvedTools = fitting(named.flat().filter(isFirst), withheld);
@@ -137,8 +146,10 @@ export async function resolveChain(
       contextAssembly: contextAssembly && withTask(contextAssembly),
       memoryExtraction: memoryExtraction && withTask(memoryExtraction),
     }),
+    ...(skills.flat().length === 0 ? {} : { skills: skills.flat() }),
   };
   checkSize(chain);
+  placedNow(`Persona "${nameOf(persona)}"`, () => checkSkills(skillsOf(chain) ?? []));
   const { budget } = persona.definition;
   if (budget !== undefined) checkPrices(chain, budget, `Persona "${nameOf(persona)}", `);
   return chain;

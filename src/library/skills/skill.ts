@@ -3,19 +3,24 @@
  *
  * SKILL-1  `SKILL.md` begins with YAML between two lines `---`. It has `name` and `description`, and no unknown fields. All values are texts.
  * SKILL-2  An error names the field, or the line of invalid YAML, and says what to change.
- * SKILL-3  The skills of a persona have different names, and limits for their number and their size.
+ * SKILL-3  The skills of a persona have different names, and limits for their number and their size. Skills of libraries count, too.
  * SKILL-4  The instructions list the names and the descriptions. The model gets a body, or another file, only from `read_skill`.
+ * SKILL-6  The id of a skill in a library is the `name` in its `SKILL.md`.
+ * SKILL-7  A conversation pins the versions of skills of libraries. Later versions do not reach it.
  * SKILL-5  The embedded shell of `shell.exec` has the files of the skills in `/skills/NAME`. Changes there end with the command.
  */
 import { LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
 import type { Skill } from "../../protocol/definitions.ts";
-import { DramatisError, invalid } from "../../shared/errors.ts";
+import { DramatisError, type InputIssue, invalid } from "../../shared/errors.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { shorten } from "../../shared/text.ts";
 import { utf8Length } from "../../shared/utf8.ts";
-import { validate } from "../../shared/validation.ts";
+import { issuesText, validate } from "../../shared/validation.ts";
+import { referenceSchema } from "../definitions/reference.ts";
+import { isInlineSkill } from "../definitions/version-chain.ts";
 import { ToolError } from "../tools/tool-error.ts";
 
 /** The file that each skill has. */
@@ -25,7 +30,7 @@ const SKILL_FILE = "SKILL.md";
 const SKILLS_ROOT = "/skills";
 
 /** Maximum number of skills of a persona. */
-const MAX_SKILLS = 20;
+export const MAX_SKILLS = 20;
 
 /** Maximum number of files of a skill. */
 const MAX_FILES = 100;
@@ -122,7 +127,7 @@ function invalidYaml(problem: string): DramatisError {
   );
 }
 
-const skillSchema = z
+export const skillSchema = z
   .strictObject({
     files: z
       .record(pathSchema, z.string("Must be a text. Skills have no binary files."))
@@ -144,29 +149,41 @@ function hasNoFileAsFolder(files: Skill["files"]): boolean {
 
 /** The skills of a persona (SKILL-3). */
 export const skillsSchema = z
-  .array(skillSchema)
+  .array(
+    z.union([referenceSchema, skillSchema], 'Must be a skill {files}, or a reference as in "library/id".'),
+  )
   .min(1)
   .max(MAX_SKILLS)
   .superRefine((skills, context) => {
-    const seen = new Set<string>();
-    for (const [index, skill] of skills.entries()) {
-      if (problemOf(skill) !== undefined) continue;
-      const { name } = skillFileOf(skill);
-      if (seen.has(name))
-        context.addIssue({
-          code: "custom",
-          path: [index],
-          message: `Another skill is "${name}", too. Rename one.`,
-        });
-      seen.add(name);
-    }
-    const bytes = utf8Length(JSON.stringify(skills));
-    if (bytes > MAX_BYTES)
-      context.addIssue({
-        code: "custom",
-        message: `The skills have ${bytes} bytes as JSON. The maximum is ${MAX_BYTES}. Remove files, or divide the skills among agents.`,
-      });
+    const inline = skills.map((skill) => (isValid(skill) ? skill : undefined));
+    for (const { path, message } of skillsIssues(inline))
+      context.addIssue({ code: "custom", path: path.split("/").slice(1), message });
   });
+
+/** Reports whether a skill of a persona is inline, with a `SKILL.md` that can be read. */
+function isValid(skill: Skill | DefinitionReference): skill is Skill {
+  return isInlineSkill(skill) && problemOf(skill) === undefined;
+}
+
+/** Returns the problems of skills together, with their places in the list (SKILL-3). `undefined` stands for an unknown skill. */
+export function skillsIssues(skills: readonly (Skill | undefined)[]): InputIssue[] {
+  const names = skills.map((skill) => skill && skillFileOf(skill).name);
+  const repeated = names.flatMap((name, index) =>
+    name === undefined || names.indexOf(name) === index
+      ? []
+      : [{ path: `/${index}`, message: `Another skill is "${name}", too. Rename one.` }],
+  );
+  const bytes = utf8Length(JSON.stringify(skills.filter((skill) => skill !== undefined)));
+  if (bytes <= MAX_BYTES) return repeated;
+  const message = `The skills have ${bytes} bytes as JSON. The maximum is ${MAX_BYTES}. Remove files, or divide the skills among agents.`;
+  return [...repeated, { path: "", message }];
+}
+
+/** Throws `INVALID_INPUT` for the skills of a persona if they do not fit together (SKILL-3). */
+export function checkSkills(skills: readonly Skill[]): void {
+  const errors = skillsIssues(skills).map(({ path, message }) => ({ path: `/skills${path}`, message }));
+  if (errors.length > 0) throw invalid(`The skills do not fit together: ${issuesText(errors)}`, { errors });
+}
 
 /** The form of skills between actors. The actor that pins them has checked the rest. */
 export const sentSkillsSchema = z.array(z.object({ files: z.record(z.string(), z.string()) }));
@@ -183,7 +200,7 @@ function problemOf(skill: Skill): string | undefined {
 }
 
 /**
- * Defines a skill for `defineAgent` and `definePersona`. The files are texts by their path in the folder of the skill. Throws `INVALID_INPUT`.
+ * Defines a skill for `defineAgent`, `definePersona` and `defineLibrary`. The files are texts by their path in the folder of the skill. Throws `INVALID_INPUT`.
  * @example
  * import skillFile from "./skills/greet/SKILL.md?raw";
  * const greet = defineSkill({ files: { "SKILL.md": skillFile } });
@@ -194,6 +211,11 @@ export function defineSkill(skill: Skill): Skill {
 
 /** The parts of checked skills, which never change. */
 const parsed = new WeakMap<Skill, SkillFile>();
+
+/** Returns the id of a skill in a library (SKILL-6). */
+export function skillId(skill: Skill): string {
+  return skillFileOf(skill).name;
+}
 
 /** Returns the parts of the `SKILL.md` of a checked skill. */
 function skillFileOf(skill: Skill): SkillFile {

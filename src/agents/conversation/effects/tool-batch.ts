@@ -1,6 +1,7 @@
 /** A batch of operations of one turn that run in one call of the Executor. Their ends become signals. */
 
 import { parseReference } from "../../../library/definitions/reference.ts";
+import { skillsOf } from "../../../library/definitions/version-chain.ts";
 import { taskTarget } from "../../../library/tools/agent-tool.ts";
 import { a2aTarget } from "../../../library/tools/remote-agent.ts";
 import type { Taint } from "../../../model/taint.ts";
@@ -88,7 +89,7 @@ export class ToolBatch {
         ...calledMemory(record, turn, taint),
         ...defined({
           projectIds: agentOf(record, turn.agentId).projectIds,
-          skills: chainOf(record, turn.agentId).persona.definition.skills,
+          skills: skillsOf(chainOf(record, turn.agentId)),
         }),
         timeoutMs: operation.remote === undefined ? timeoutMs : REMOTE_ATTEMPT_MS,
         context: {

@@ -13,7 +13,7 @@
 
 import { isStoredResult, readResultTool, storedResultId } from "../../../../attachments/large-result.ts";
 import { builtIn } from "../../../../library/built-in/built-in.ts";
-import { contextTokens } from "../../../../library/definitions/version-chain.ts";
+import { contextTokens, skillsOf } from "../../../../library/definitions/version-chain.ts";
 import { skillsNote } from "../../../../library/skills/skill.ts";
 import { modelInputSchema } from "../../../../library/tools/agent-tool.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
@@ -303,11 +303,12 @@ function summaryOrder(targetTokens: number): string {
 
 /** The part that every call sends. The agent's tools come first, so that a client's tools do not change the beginning of prompts. */
 function frameOf(
-  { persona, tools, withheld }: VersionChain,
+  chain: VersionChain,
   brought: readonly ToolSpec[] = [],
 ): Pick<ModelContext, "systemInstructions" | "tools"> {
-  const { identity, skills } = persona.definition;
-  const { systemPrompt, instructions = [] } = identity;
+  const { persona, tools, withheld } = chain;
+  const { systemPrompt, instructions = [] } = persona.definition.identity;
+  const skills = skillsOf(chain);
   const own = tools.map(({ definition }) => ({
     name: definition.name,
     description: definition.description,
