@@ -856,8 +856,7 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "I11",
     name: "MCP client",
     statement: "Conformance suite; annotations become effects; consent on change.",
-    missing:
-      "The console shows the question of a server (elicitation) without a form. Servers of older revisions cannot ask.",
+    missing: "A question (elicitation) of a server of an older revision is refused.",
   },
   {
     row: "I12",

@@ -27,6 +27,7 @@ export type {
   TurnView,
 } from "../protocol/conversation-schemas.ts";
 export type { RetryRun } from "../protocol/coordinator-api.ts";
+export type { ElicitationView } from "../protocol/elicitation.ts";
 export type { FoundMessage, LoggedEvent } from "../protocol/event-log.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type { MemoryFilter } from "../protocol/memory.ts";

@@ -1,12 +1,22 @@
 /** The console while a conversation works: waits, background work, and turns beside each other, in a real browser. */
 import type { BrowserContextOptions, Locator, Page } from "playwright-core";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { answers, hasChromium, NO_CHROMIUM, say, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { startMcpServers } from "../support/mcp-server.ts";
 import { workConsole } from "../support/work-console.ts";
 
 describe.runIf(hasChromium)(
   `the console with running work (${hasChromium ? "Chromium" : NO_CHROMIUM})`,
   () => {
+    let mcp: Awaited<ReturnType<typeof startMcpServers>>;
+    beforeAll(async () => {
+      mcp = await startMcpServers();
+      vi.stubEnv("DRAMATIS_HTTP_HOSTS", new URL(mcp.url).host);
+    });
+    afterAll(async () => {
+      vi.unstubAllEnvs();
+      await mcp?.close();
+    });
     const world = workConsole();
 
     /** Opens a new conversation. */
@@ -41,6 +51,32 @@ describe.runIf(hasChromium)(
       const question = examples.getByRole("button", { name: "What can you do?" });
       await question.waitFor();
       expect(await examples.getByRole("button").count(), "a persona without examples").toBe(1);
+    });
+
+    it("ELICIT-2 a question of an MCP server is a form in the conversation and in the inbox", async () => {
+      const schema = { type: "object", properties: { text: { type: "string" } } };
+      const ask = { name: "ask", description: "Asks a person.", inputSchema: schema, does: "ask" };
+      await fetch(`${mcp.url}/control/desk`, { method: "POST", body: JSON.stringify({ tools: [ask] }) });
+      const body = JSON.stringify({ id: "visitor", persona: "work/visitor" });
+      await fetch(`${world.server.url}/api/agents`, { method: "POST", body });
+      const { page } = await visit({}, "visitor");
+      await say(page, '!tool mcp__desk__ask {"text": "form"}');
+      const card = page.locator("fieldset[data-testid=approval]");
+      await card.getByText("Answer a question of a server?").waitFor();
+      await card.getByText("Sure?").waitFor();
+      await card.getByRole("button", { name: "Send answer" }).press("Enter");
+      await card.getByText("Enter a value.").waitFor();
+      await card.getByLabel("Sure").selectOption("Yes");
+      await card.getByRole("button", { name: "Send answer" }).press("Enter");
+      await answers(page, '"sure":true', false).waitFor();
+
+      await say(page, '!tool mcp__desk__ask {"text": "url"}');
+      await card.getByText("login.example.com").waitFor();
+      await page.goto(`${world.server.url}/inbox`);
+      await card.getByText("login.example.com").waitFor();
+      expect(await page.getByRole("link", { name: /login/ }).count()).toBe(0);
+      await card.getByRole("button", { name: "Send answer" }).press("Enter");
+      await page.getByTestId("inbox-note").getByText("Approved.").waitFor();
     });
 
     it("DEFER-5 ORDER-1 G18 Stop and Escape do not affect a payment that waits for its webhook; it has its own Stop button and does not block the queue", async () => {

@@ -9,6 +9,7 @@ import type { Principal } from "../../src/shared/principal.ts";
 import type { McpFaults, SeenRequest, ServedTool } from "../support/mcp-script.ts";
 import type { StepScript } from "../support/provider-script.ts";
 import { answer, get, post, send } from "./http-client.ts";
+import { Play } from "./provider.ts";
 import { ADA, checkInvariants, crash, createConversation, request, TestConversation } from "./world.ts";
 
 const OPERATOR: Principal = { subject: "olga", tenant: ADA.tenant, roles: ["operator"] };
@@ -697,6 +698,33 @@ describe("I11 a question of a server is a request for approval", () => {
       message: expect.stringContaining("asked a person and stopped"),
     });
     expect(await seen("desk", "tools/call")).toHaveLength(before + 1);
+  });
+
+  test("ELICIT-2 AGUI-3 a client of AG-UI gets the question with its schema, and answers it", async () => {
+    const agent = await agentWith(["mcp:desk/ask"]);
+    const threadId = crypto.randomUUID();
+    const run = async (more: object) => {
+      const body = { threadId, runId: crypto.randomUUID(), messages: [], ...more };
+      const response = await send(`/agui/${agent}`, { method: "POST", body: JSON.stringify(body) }, ADA);
+      expect(response.status).toBe(200);
+      const events = (await response.text()).trim().split("\n\n");
+      return events.map((event) => JSON.parse(event.slice("data: ".length)));
+    };
+    const call = { call: "mcp__desk__ask", input: { text: "form" } };
+    const script = new Play({ replies: [[call], [{ text: "Done." }]] });
+    const asked = await run({ messages: [{ id: "m1", role: "user", content: script.content }] });
+    const [interrupt] = asked.at(-1).outcome.interrupts;
+    expect(interrupt).toMatchObject({
+      message: expect.stringContaining("The server of the tool asks: Sure?"),
+      responseSchema: { properties: { approved: {}, values: { required: ["sure"] } } },
+    });
+    const payload = { approved: true, values: { sure: true } };
+    const ended = await run({ resume: [{ interruptId: interrupt.id, status: "resolved", payload }] });
+    const result = ended.find(({ type }) => type === "TOOL_CALL_RESULT");
+    expect(JSON.parse(result.content)).toMatchObject({
+      inputResponses: { sure: { content: { sure: true } } },
+    });
+    expect(ended.flatMap(({ delta = "" }) => delta).join("")).toContain("Done.");
   });
 
   test("ELICIT-3 a question with an address shows its host only", async () => {

@@ -4,12 +4,15 @@
  */
 import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { DramatisClientError, type OperationState, whoMayAnswer } from "../../../src/client/index.ts";
+import { isJsonObject } from "../../../src/shared/json.ts";
 import { type ApprovalActions, isExcluded, NOT_YOU } from "../approvals.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { repositoryOf } from "../files/tool-views.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { useExcluded } from "../hooks/use-excluded.ts";
 import { filesPath } from "../route.ts";
+import { answerOf, errorsAt, type GateErrors, type GateTexts, inputFields } from "../runs/gate-form.ts";
+import { ElicitedQuestion } from "./elicited-question.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
 import { InputView } from "./input-view.tsx";
@@ -36,6 +39,10 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
   const [reason, setReason] = useState("");
   const [error, setError] = useState<unknown>(undefined);
   const conversationId = useContext(ConversationId);
+  const question = approval?.elicitation;
+  const [texts, setTexts] = useState<GateTexts>({});
+  const [errors, setErrors] = useState<GateErrors>(new Map());
+  const fields = isJsonObject(question?.schema) ? inputFields(question.schema) : [];
   const rule = approval?.rule;
   const excluded = useExcluded(approval ?? {});
   const isDisabled = sending !== null || excluded || isExcluded(error);
@@ -58,14 +65,29 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
 
   async function resolve(approved: boolean) {
     if (isDisabled) return;
+    const made = approved ? answerOf(fields, texts) : { answer: {} };
+    setErrors("errors" in made ? made.errors : new Map());
+    if ("errors" in made) return;
+    const values =
+      approved && question !== undefined && isJsonObject(made.answer) ? { values: made.answer } : {};
     setSending(approved ? "approved" : "denied");
     setError(undefined);
     const given = reason.trim();
     try {
-      await actions.resolve(id, { approved, ...(approved || given === "" ? {} : { reason: given }) });
+      await actions.resolve(id, {
+        approved,
+        ...values,
+        ...(approved || given === "" ? {} : { reason: given }),
+      });
     } catch (failure) {
       if (failure instanceof DramatisClientError && failure.code === "CONFLICT")
         onLate(`Your ${approved ? "approval" : "denial"} came too late and has no effect. ${failure.detail}`);
+      else if (
+        failure instanceof DramatisClientError &&
+        failure.code === "INVALID_INPUT" &&
+        failure.errors.length > 0
+      )
+        setErrors(errorsAt(fields, failure.errors, "/values"));
       else setError(failure);
       setSending(null);
     }
@@ -81,9 +103,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
     >
       <p id={title} className="flex flex-wrap items-center gap-x-2 gap-y-1">
         <Icon name="alert" className="text-caution" />
-        <span className="font-medium">
-          {asker === undefined ? "Approve this call?" : `${asker} asks: approve this call?`}
-        </span>
+        <span className="font-medium">{titleOf(asker, question !== undefined)}</span>
         <span className="font-mono text-[0.8125rem]">{name}</span>
         {approval?.expiresAt !== undefined && (
           <span className="text-xs text-muted">
@@ -123,6 +143,9 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
       {input !== undefined && modelInput !== undefined && (
         <JsonView label="Input as the model wrote it" value={modelInput} exact />
       )}
+      {question !== undefined && (
+        <ElicitedQuestion {...{ question, fields, texts, errors }} onType={setTexts} />
+      )}
       <label className="block text-xs text-muted">
         Reason for a denial (optional)
         <input
@@ -142,7 +165,13 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
             onClick={() => void resolve(true)}
             className="rounded-xl bg-accent px-4 py-2 font-medium text-on-accent aria-disabled:bg-line aria-disabled:text-muted"
           >
-            {sending === "approved" ? "Approving…" : "Approve"}
+            {question !== undefined
+              ? sending === "approved"
+                ? "Sending…"
+                : "Send answer"
+              : sending === "approved"
+                ? "Approving…"
+                : "Approve"}
           </button>
         )}
         <button
@@ -157,4 +186,9 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
       {error !== undefined && <ErrorNote text={messageOf(error)} />}
     </fieldset>
   );
+}
+
+function titleOf(asker: string | undefined, isQuestion: boolean): string {
+  const title = isQuestion ? "Answer a question of a server?" : "Approve this call?";
+  return asker === undefined ? title : `${asker} asks: ${title.charAt(0).toLowerCase()}${title.slice(1)}`;
 }

@@ -13,6 +13,7 @@
  * AGUI-9  A client older than AG-UI 1.0 gets only members that it accepts: no version, and no outcome other than `interrupt`.
  */
 import { type AnsweredBy, mayAnswer } from "../../protocol/approval.ts";
+import type { ElicitationView } from "../../protocol/elicitation.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import type { WireError } from "../../protocol/move-schemas.ts";
 import { defined } from "../../shared/defined.ts";
@@ -51,6 +52,7 @@ interface Ask extends AnsweredBy {
   toolCallId: string;
   message: string;
   expiresAt: string;
+  elicitation?: ElicitationView;
 }
 
 export class RunEncoder {
@@ -148,10 +150,10 @@ export class RunEncoder {
       }
       case "approval.requested": {
         const { of, ...own } = frame.data;
-        const { name, input, expiresAt, rule, requester } = of ?? own;
+        const { name, input, expiresAt, rule, requester, elicitation } = of ?? own;
         const agentId = of?.agentId ?? this.#agentId;
-        const message = approvalText(agentId, name, input);
-        const by = defined({ rule, requester });
+        const message = approvalText(agentId, name, input, elicitation);
+        const by = defined({ rule, requester, elicitation });
         const asked = { turnId, toolCallId: operationId, message, expiresAt, ...by };
         this.#asks.set(of?.operationId ?? operationId, asked);
         return [];
@@ -217,9 +219,10 @@ export class RunEncoder {
   #interrupt(operationId: string, asked: Ask): Interrupt[] {
     const { conversationId, principal } = this.options;
     if (!mayAnswer(asked, principal, true)) return [];
-    const { turnId, toolCallId, message, expiresAt } = asked;
+    const { turnId, toolCallId, message, expiresAt, elicitation } = asked;
     const id = questionKey({ conversationId, turnId, operationId });
-    return [{ id, reason: "tool_call", message, toolCallId, responseSchema: APPROVAL_FORM, expiresAt }];
+    const responseSchema = elicitation === undefined ? APPROVAL_FORM : withValues(elicitation);
+    return [{ id, reason: "tool_call", message, toolCallId, responseSchema, expiresAt }];
   }
 
   /** Begins this run: returns the events since the wait. */
@@ -303,6 +306,11 @@ export class RunEncoder {
     message.isOpen = false;
     return [{ type: "TEXT_MESSAGE_END", messageId: shownId(message) }];
   }
+}
+
+/** Returns the schema of an approval with the values that an MCP server asks for. */
+function withValues({ schema = { type: "object" } }: ElicitationView): Record<string, unknown> {
+  return { ...APPROVAL_FORM, properties: { ...APPROVAL_FORM.properties, values: schema } };
 }
 
 function shownId({ id, version }: { id: string; version: number }): string {

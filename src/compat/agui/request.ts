@@ -14,7 +14,7 @@ import type { RunView } from "../../protocol/run-schemas.ts";
 import { type Content, parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
-import { isJson, isPlainObject, type Json, UNICODE_RULE } from "../../shared/json.ts";
+import { isJson, isPlainObject, type Json, type JsonObject, UNICODE_RULE } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { joinedText, userContent } from "../content.ts";
@@ -115,6 +115,8 @@ export interface InterruptAnswer {
   operationId: string;
   approved: boolean;
   reason?: string;
+  /** The answer to a question of an MCP server. */
+  values?: JsonObject;
   /** The person gave no answer, so the request may be over. */
   isCancelled: boolean;
   /** The answer is for a question of the call's workflow. */
@@ -178,8 +180,8 @@ function answerOf(
     return { ...call, approved: !isCancelled, isCancelled, gate: { ...question, answer } };
   }
   if (isCancelled) return { ...call, approved: false, isCancelled };
-  const { approved, reason } = validate(approval, payload, `${path}/payload`);
-  return { ...call, approved, ...defined({ reason }), isCancelled };
+  const { approved, reason, values } = validate(approval, payload, `${path}/payload`);
+  return { ...call, approved, ...defined({ reason, values }), isCancelled };
 }
 
 function placeOf(key: string): QuestionPlace | undefined {

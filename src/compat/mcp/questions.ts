@@ -9,6 +9,7 @@
 import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { type AnsweredBy, mayAnswer } from "../../protocol/approval.ts";
 import type { TurnView } from "../../protocol/conversation-schemas.ts";
+import type { ElicitationView } from "../../protocol/elicitation.ts";
 import type { ApprovalAnswer } from "../../protocol/requests.ts";
 import type { GateView, RunView } from "../../protocol/run-schemas.ts";
 import { defined } from "../../shared/defined.ts";
@@ -82,16 +83,24 @@ export function questionsOfTurn(
   });
   return waiting
     .filter((asked) => mayAnswer(asked, principal, true))
-    .map(({ operationId, name, input, agentId: agent }) => {
+    .map(({ operationId, name, input, agentId: agent, elicitation }) => {
       const place = { conversationId, turnId, operationId };
-      const message = approvalText(agent, name, input);
-      return { place, message, form: { message, requestedSchema: APPROVAL_FORM } };
+      const message = approvalText(agent, name, input, elicitation);
+      // A form cannot have the values of another server's question beside the approval.
+      const form = elicitation === undefined ? { message, requestedSchema: APPROVAL_FORM } : undefined;
+      return { place, message, form };
     });
 }
 
-/** Returns the text of a request for approval. */
-export function approvalText(agentId: string, name: string, input: unknown): string {
-  return `The agent "${agentId}" wants to call ${name} with ${JSON.stringify(input ?? {})}.`;
+/** Returns the text of a request for approval, with the question of an MCP server if the call has one. */
+export function approvalText(
+  agentId: string,
+  name: string,
+  input: unknown,
+  elicitation?: ElicitationView,
+): string {
+  const text = `The agent "${agentId}" wants to call ${name} with ${JSON.stringify(input ?? {})}.`;
+  return elicitation === undefined ? text : `${text} The server of the tool asks: ${elicitation.message}`;
 }
 
 /** The JSON Schema of an answer to a request for approval. */

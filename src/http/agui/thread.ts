@@ -53,9 +53,9 @@ export async function answerTurn(
   }
   const approvals = answers
     .filter(({ gate }) => gate === undefined)
-    .map(({ operationId, approved, reason, isCancelled }) => ({
+    .map(({ operationId, approved, reason, values, isCancelled }) => ({
       ...{ operationId, approved },
-      ...defined({ reason, mayBeOver: isCancelled || undefined }),
+      ...defined({ reason, values, mayBeOver: isCancelled || undefined }),
     }));
   if (approvals.length > 0 || own.length > 0) {
     const calls = { approvals, ...(own.length > 0 && { results: own }) };

@@ -1,4 +1,5 @@
 /** An application with slow tools: each asks the desk of a test, by the address in its input. */
+import { env } from "cloudflare:workers";
 import { z } from "zod";
 import { dramatis } from "../../../src/dramatis.ts";
 import {
@@ -10,9 +11,11 @@ import {
 import { defineTask } from "../../../src/library/define/define-task.ts";
 import { defineWorkflow, node, transition } from "../../../src/library/define/define-workflow.ts";
 import { step } from "../../../src/library/tasks/step.ts";
+import type { DramatisEnv } from "../../../src/options.ts";
 import type { ChannelAdapter } from "../../../src/protocol/channels.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
 
+const { DRAMATIS_HTTP_HOSTS: allowedHost = "" }: DramatisEnv = env;
 const input = z.object({ url: z.string(), item: z.string().default("") });
 
 const pay = defineTool({
@@ -103,6 +106,12 @@ const clerk = definePersona("clerk", {
   identity: { systemPrompt: "You are a clerk.", modelProfileId: "priced" },
   tools: { toolIds: ["pay", "research", "flaky", "transfer", "ask_porter", "pay_out", "pay_twice"] },
   examples: ["!say Good morning."],
+});
+
+/** Has the tools of an MCP server of the test, at the host that the test allows. */
+const visitor = definePersona("visitor", {
+  identity: { systemPrompt: "You are a visitor." },
+  tools: { toolIds: ["mcp:desk/ask"] },
 });
 
 const titler = definePersona("titler", {
@@ -352,13 +361,14 @@ const letterbox: ChannelAdapter = {
 const app = dramatis({
   libraries: [
     defineLibrary("work", {
-      personas: [clerk, titler, porter, telegraphist],
+      personas: [clerk, visitor, titler, porter, telegraphist],
       tools: [pay, research, flaky, transfer, payTwice, askPorter, errand, payOut],
       modelProfiles: [priced, terse],
       tasks: [askRefund, askAudit, reviewLetter, askAddress, askPayout],
       workflows: [errands, refunds, payout, payoutDesk, audit, letters, slowErrand, haunted],
     }),
   ],
+  mcpServers: { desk: { url: `http://${allowedHost || "127.0.0.1:9"}/desk` } },
   agents: [
     { id: "clerk", persona: "work/clerk" },
     { id: "titler", persona: "work/titler" },
