@@ -75,7 +75,6 @@ import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
 import { workspaceOf } from "./protocol/workspace.ts";
 import { defined } from "./shared/defined.ts";
-import { unavailable } from "./shared/errors.ts";
 import { allowedHosts, listedIn } from "./shared/host-rules.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
 import {
@@ -87,7 +86,7 @@ import {
   reportTemplates,
   reportUndeclared,
 } from "./startup.ts";
-import { storesOf } from "./stores.ts";
+import { required, storesOf } from "./stores.ts";
 
 /**
  * Makes the Worker of an application. Export its classes under their own names, and its handler as the default.
@@ -381,12 +380,6 @@ function hasWorkspaces({ has, withoutStorage }: WorkerClasses): boolean {
 function executorOf(env: DramatisEnv): TaskExecutor {
   // SAFETY: the application exports the class of `createExecutorClass`, or a class of its own with the same interface.
   return entrypointOf(env, "Executor") as TaskExecutor;
-}
-
-/** Returns the port. Throws `UNAVAILABLE` without it. */
-function required<Port>(port: Port | null, need: string): Port {
-  if (port !== null) return port;
-  throw unavailable(`${need}; add it to the Worker's configuration.`);
 }
 
 /** Returns the hosts that may receive keys. Throws `INVALID_INPUT` for an invalid host or name of a key. */

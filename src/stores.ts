@@ -21,6 +21,7 @@ import { Projects } from "./git/projects.ts";
 import type { DramatisEnv, DramatisOptions } from "./options.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
+import { unavailable } from "./shared/errors.ts";
 
 type Embeddings = Parameters<typeof memoryEmbedders>[2];
 type EmbeddedAgent = Parameters<typeof memoryEmbedders>[3];
@@ -92,4 +93,10 @@ function withDatabases<Port>(create: (databases: TenantDatabases) => Port) {
 /** Returns a port on a store. */
 function withStore<Store, Port>(store: Store | null, create: (store: Store) => Port): Port | null {
   return store === null ? null : create(store);
+}
+
+/** Returns the port. Throws `UNAVAILABLE` without it. */
+export function required<Port>(port: Port | null, need: string): Port {
+  if (port !== null) return port;
+  throw unavailable(`${need}; add it to the Worker's configuration.`);
 }
