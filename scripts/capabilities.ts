@@ -879,6 +879,5 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "I14",
     name: "Skills",
     statement: "`SKILL.md` folders, also in libraries; body on demand; scripts in the workspace.",
-    missing: "The files of skills in containers.",
   },
 ];

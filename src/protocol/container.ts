@@ -4,6 +4,8 @@ import { z } from "zod";
 export interface ContainerRequest {
   /** The mode, the object id and the path of each file. */
   files: readonly (readonly [mode: string, oid: string, path: string])[];
+  /** The path in the folder of skills and the text of each file of the skills. Default: no skills. */
+  skills?: readonly (readonly [path: string, text: string])[];
   command: string;
   timeoutMs: number;
 }

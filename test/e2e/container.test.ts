@@ -91,6 +91,30 @@ describe("commands in containers", () => {
     await expect.poll(() => [...machines.running.keys()]).toEqual([`local:conv-${other}`]);
   });
 
+  it("I14 SKILL-5 CONTAINER-5 a container has the files of the skills of the agent, and commits have none of them", async () => {
+    const skill = "---\nname: greet\ndescription: Greets.\n---\nRun scripts/greet.sh.\n";
+    const files = { "SKILL.md": skill, "scripts/greet.sh": "echo Hello, $1\n" };
+    const post = async (path: string, body: object) => {
+      const posted = await fetch(`${server.url}/api/${path}`, { method: "POST", body: JSON.stringify(body) });
+      expect(posted.status).toBe(201);
+    };
+    await post("libraries/guides/skills", { id: "greet", files });
+    const persona = {
+      identity: { systemPrompt: "You greet." },
+      skills: ["guides/greet"],
+      tools: { toolIds: ["dramatis/shell_exec"] },
+    };
+    await post("agents", { id: "greeter", persona, projectIds: ["shop"] });
+    const { id } = await client.conversations.create({ agentId: "greeter" });
+    const command = "cd ../skills/greet; bash scripts/greet.sh Ada; head -n 2 SKILL.md; rm -r scripts";
+    for (const _ of ["the first time", "again"])
+      expect(await run(id, command)).toMatchObject({
+        ...{ exitCode: 0, stdout: "Hello, Ada\n---\nname: greet\n", changed: [] },
+      });
+    const { files: uncommitted } = await client.workspaces.files({ conversation: id });
+    expect(uncommitted).toEqual([]);
+  });
+
   it("A64 BACKGROUND-5 CONTAINER-4 a command in the background survives a kill of the Worker, is lost with its container, and stops with its turn", async () => {
     const id = await newConversation();
     const name = `local:background-conv-${id}`;

@@ -20,7 +20,7 @@ const shellOf = (current: () => ShellContainerProcess) =>
 shellContract(
   "in a container",
   shellOf(() => container),
-  { root: container.root, isMachine: true },
+  { root: container.root, skillsRoot: join(container.folder, "skills"), isMachine: true },
 );
 
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);

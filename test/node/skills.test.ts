@@ -163,7 +163,7 @@ describe("the skills of a persona", () => {
         expect.objectContaining({ code: "NOT_FOUND", message: expect.stringContaining("b.md") }),
       );
     expect(() => readSkill([], { skill: "a" })).toThrow(refusal("You have no skills"));
-    expect(filesOfSkills(skills).map(([path]) => path)).toEqual(["/skills/a/SKILL.md", "/skills/a/b.md"]);
+    expect(filesOfSkills(skills).map(([path]) => path)).toEqual(["a/SKILL.md", "a/b.md"]);
   });
 });
 

@@ -39,6 +39,7 @@ export class ShellContainerProcess {
       PORT: "0",
       WORKSPACE: join(folder, "workspace"),
       STATE: join(folder, "state"),
+      SKILLS: join(folder, "skills"),
     };
     const server = spawn(process.execPath, [SERVER], { env, stdio: ["ignore", "pipe", "inherit"] });
     for await (const line of createInterface(server.stdout)) {

@@ -11,6 +11,7 @@ import {
   type ShellResult,
 } from "../../src/agents/workspace/shell/shell.ts";
 import { oidOf } from "../../src/git/objects.ts";
+import { defineSkill } from "../../src/library/skills/skill.ts";
 import { sensitiveFiles } from "../../src/policy/globs.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -59,6 +60,8 @@ function treeOfFiles(more: typeof FILES = {}) {
 interface ContractOptions {
   /** The folder of the files. */
   root?: string;
+  /** The folder of skills. */
+  skillsRoot?: string;
   /** The shell runs programs of the machine in a copy of the files. */
   isMachine?: boolean;
 }
@@ -66,7 +69,7 @@ interface ContractOptions {
 export function shellContract(
   name: string,
   shell: Shell,
-  { root = "/workspace", isMachine = false }: ContractOptions = {},
+  { root = "/workspace", skillsRoot = "/skills", isMachine = false }: ContractOptions = {},
 ): void {
   const workspace = { tenant: "local", id: "conv:contract" };
   const exec = (tree: WorkingTree, command: string, options: Partial<ShellOptions> = {}) =>
@@ -127,6 +130,25 @@ export function shellContract(
       const { files, exitCode } = await run(command);
       expect(files).toEqual(expected);
       expect(exitCode).toBe(0);
+    });
+
+    const GREET = defineSkill({
+      files: {
+        "SKILL.md": "---\nname: greet\ndescription: Greets.\n---\nGreet.\n",
+        "scripts/greet.sh": "echo Hello, $1\n",
+      },
+    });
+    const useSkill = `cd ${skillsRoot}; bash greet/scripts/greet.sh Ada; tail -n 1 greet/SKILL.md; find . -type f | wc -l | tr -d ' '`;
+    const spoilSkill = `echo spoilt > greet/SKILL.md; mkdir more; echo > more/a.txt; rm greet/scripts/greet.sh; chmod 0 ${skillsRoot}`;
+
+    test("I14 SKILL-5 CONTAINER-5 a command has the files of the skills, and changes there end with the command", async () => {
+      for (const command of [`${useSkill}; ${spoilSkill}`, useSkill]) {
+        const { files, exitCode, stdout } = await run(command, { skills: [GREET] });
+        expect({ exitCode, stdout, files }).toEqual({
+          ...{ exitCode: 0, stdout: "Hello, Ada\nGreet.\n2\n", files: {} },
+        });
+      }
+      expect((await run(`find ${skillsRoot} -type f`)).stdout).toBe("");
     });
 
     test("keeps and sets the modes of files", async () => {
@@ -372,6 +394,13 @@ export function shellContract(
           { path: "src/b.txt", change: "deleted" },
         ]);
         expect((await ended()).result.exitCode).toBe(0);
+      });
+
+      test("I14 SKILL-5 CONTAINER-5 a command has the files of the skills, and none of them is a change", async () => {
+        const { ended } = await started(`${useSkill}; ${spoilSkill}`, { skills: [GREET] });
+        const { result, changes } = await ended();
+        expect(result).toMatchObject({ exitCode: 0, stdout: "Hello, Ada\nGreet.\n2\n" });
+        expect(changes).toEqual([]);
       });
 
       test("BACKGROUND-3 changes of other paths stay, and a path that changed is a conflict", async () => {

@@ -3,24 +3,26 @@
  * keeps the files, so a new container continues where another one ended.
  *
  *   POST /blobs  stores contents. The body has frames: the object id, a space, the size in bytes, a line feed, and the content.
- *   POST /exec   `{files: [[mode, oid, path]], command, timeoutMs}`. 409 `{missing: [oid]}` if contents are missing. Else 200: a line of JSON
- *                with the result and the changes, and then the contents of the changed files in this order.
+ *   POST /exec   `{files: [[mode, oid, path]], skills?: [[path, text]], command, timeoutMs}`. 409 `{missing: [oid]}` if contents are missing. Else
+ *                200: a line of JSON with the result and the changes, and then the contents of the changed files in this order.
  *   POST /commands/ID    starts a command in the background, with the body of `/exec`. 204 if the command runs or has ended. The server keeps
  *                        one command in the background: a start stops the command before. Without its connection, a request starts nothing.
  *   GET /commands/ID     202 `{stdout, stderr}` while the command runs, with the end of its output. Later the answer of `/exec`. 404 for
  *                        another command, and after a restart of the server.
  *   DELETE /commands/ID  stops the command, and forgets its result.
  *
- * Variables: `PORT`, `WORKSPACE` (the folder of the files), and `STATE` (a folder for contents and the index). The folders belong to the
- * server: other files in `WORKSPACE` are deleted, except those that a `.gitignore` of the workspace names.
+ * Variables: `PORT`, `WORKSPACE` (the folder of the files), `SKILLS` (the folder of skills), and `STATE` (a folder for contents and the index). The
+ * folders belong to the server: other files in `SKILLS`, and in `WORKSPACE`, are deleted, except those that a `.gitignore` of the workspace names.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import type { ContainerRequest, ContainerResult } from "../../protocol/container.ts";
+import { kill, killLeft } from "./processes.ts";
+import { putSkills } from "./skills.ts";
 
 type Changes = ContainerResult["changes"];
 /** The mode of a file in a tree. Git has no others, except those of nested repositories. */
@@ -33,8 +35,6 @@ const [MAX_OUTPUT_BYTES, MAX_TAIL_BYTES] = [300_000, 65_536];
 const MAX_CHANGES = 20_000;
 /** Time that the output of a command stays open after its end, in milliseconds: a process that it left may hold the output. */
 const OUTPUT_GRACE_MS = 500;
-/** Scans for processes that a command left. A process can start others during a scan. */
-const MAX_SCANS = 5;
 /** Time of one call of Git, and the longest time of a command, in milliseconds. */
 const [GIT_MS, MAX_COMMAND_MS] = [60_000, 24 * 3_600_000];
 /** Bytes of all changed files. An actor keeps at most 32 MiB. */
@@ -163,7 +163,7 @@ function storeBlobs(body: Buffer): void {
 }
 
 /** Brings the files to the state that the request names, and returns the id of their tree. */
-async function checkOut(files: ContainerRequest["files"]): Promise<string> {
+async function checkOut({ files, skills }: ContainerRequest): Promise<string> {
   const missing = [...new Set(files.map(([, oid]) => oid))].filter((oid) => !existsSync(placeOf(oid)));
   if (missing.length > 0) throw new Refusal(409, { missing });
   // A command may have begun a repository of its own, which Git would not see as files.
@@ -175,6 +175,7 @@ async function checkOut(files: ContainerRequest["files"]): Promise<string> {
   const tree = (await git(["write-tree"], { env })).toString().trim();
   await git(["read-tree", "--reset", "-u", tree]);
   await git(["clean", "-ffdq"]);
+  putSkills(skills);
   return tree;
 }
 
@@ -216,44 +217,14 @@ async function changesSince(
   return { changes, before: changed.map(({ before }) => before), contents };
 }
 
-/** Kills a process, or the group `-pid`. */
-function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It has ended.
-  }
-}
-
-/**
- * Kills the processes that a command left, also outside of its group. They would change the files of later commands. The main program of a
- * container kills all other processes. On a shared machine, a process that has deleted the variable `mark` of the command runs on.
- */
-function killLeft(mark: string): void {
-  const isMain = process.pid === 1;
-  if (isMain) kill(-1);
-  for (let scan = 0; !isMain && scan < MAX_SCANS; scan++) {
-    const left = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && environOf(name).includes(mark));
-    if (left.length === 0) return;
-    for (const pid of left) kill(Number(pid));
-  }
-}
-
-function environOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1");
-  } catch {
-    return "";
-  }
-}
-
 /** Runs a command, and returns its result and its changes. */
 async function exec(
-  { files, command, timeoutMs }: ContainerRequest,
+  request: ContainerRequest,
   isGone: AbortSignal,
   background?: Pick<Background, "stdout" | "stderr"> & { begun(): void },
 ): Promise<Buffer[]> {
-  const tree = await checkOut(files).catch((error: unknown) => {
+  const { command, timeoutMs } = request;
+  const tree = await checkOut(request).catch((error: unknown) => {
     if (error instanceof Refusal && error.status === 409) throw error;
     // An earlier command has damaged the files of this server. A new container has none of them.
     setTimeout(() => process.exit(1), 100);

@@ -7,7 +7,7 @@
  * SKILL-4  The instructions list the names and the descriptions. The model gets a body, or another file, only from `read_skill`.
  * SKILL-6  The id of a skill in a library is the `name` in its `SKILL.md`.
  * SKILL-7  A conversation pins the versions of skills of libraries. Later versions do not reach it.
- * SKILL-5  The embedded shell of `shell.exec` has the files of the skills in `/skills/NAME`. Changes there end with the command.
+ * SKILL-5  The commands of a shell have the files of the skills in `/skills/NAME`. Changes there end with the command.
  */
 import { LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
@@ -26,8 +26,8 @@ import { ToolError } from "../tools/tool-error.ts";
 /** The file that each skill has. */
 const SKILL_FILE = "SKILL.md";
 
-/** The folder of the skills in the embedded shell. */
-const SKILLS_ROOT = "/skills";
+/** The folder of the skills in shells. */
+export const SKILLS_ROOT = "/skills";
 
 /** Maximum number of skills of a persona. */
 export const MAX_SKILLS = 20;
@@ -261,11 +261,11 @@ export function readSkill(
   return { skill: name, content: skillFileOf(skill).body, ...(files.length === 0 ? {} : { files }) };
 }
 
-/** Returns the files of skills for a shell, by their absolute paths (SKILL-5). */
+/** Returns the files of skills for a shell, by their paths in the folder of skills (SKILL-5). */
 export function filesOfSkills(skills: readonly Skill[]): [path: string, content: string][] {
   return skills.flatMap((skill) =>
     Object.entries(skill.files).map(([path, content]): [string, string] => [
-      `${SKILLS_ROOT}/${skillFileOf(skill).name}/${path}`,
+      `${skillFileOf(skill).name}/${path}`,
       content,
     ]),
   );

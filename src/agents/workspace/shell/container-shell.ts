@@ -4,10 +4,12 @@
  * CONTAINER-1  Each workspace has a container of its own. The container has the state of the tree when a command starts, also after a restart.
  * CONTAINER-2  A container gets no sensitive files. A command that leaves one is denied, and changes nothing.
  * CONTAINER-4  The command in the background of a workspace has a container of its own, so it does not wait for other commands.
+ * CONTAINER-5  The folder of skills has the skills of the calling agent when a command starts, and nothing else. The tree has none of them.
  * CONTAINER-3  Files that a `.gitignore` of the tree names stay in the container, for later commands, until it sleeps.
  */
 import { concat, decode, encode } from "../../../git/bytes.ts";
 import { oidOf } from "../../../git/objects.ts";
+import { filesOfSkills } from "../../../library/skills/skill.ts";
 import {
   type ContainerRequest,
   type ContainerResult,
@@ -46,10 +48,10 @@ export function containerShell(
   containerOf: (workspace: ShellOptions["workspace"]) => ShellContainerStub,
 ): Shell {
   return {
-    async exec(tree, command, { workspace, timeoutMs, signal }) {
+    async exec(tree, command, { workspace, timeoutMs, signal, skills = [] }) {
       const container = containerOf(workspace);
       const { bytes } = await requestOf(container, { timeoutMs, signal }, async (send) =>
-        accepted(await sendFiles(send, "/exec", tree, { command, timeoutMs })),
+        accepted(await sendFiles(send, "/exec", tree, { command, timeoutMs, skills: filesOfSkills(skills) })),
       );
       const { result, contents } = resultOf(bytes);
       if (result.isLate) return late(result, timeoutMs);
@@ -77,9 +79,11 @@ function commandsIn(
 ): ShellCommands {
   const pathOf = (id: string) => `/commands/${encodeURIComponent(id)}`;
   return {
-    async start(tree, id, command, { workspace, timeoutMs }) {
+    async start(tree, id, command, { workspace, timeoutMs, skills = [] }) {
       await requestOf(containerOf(workspace), { timeoutMs: 0 }, async (send) => {
-        const answer = await sendFiles(send, pathOf(id), tree, { command, timeoutMs });
+        const answer = await sendFiles(send, pathOf(id), tree, {
+          ...{ command, timeoutMs, skills: filesOfSkills(skills) },
+        });
         if (answer.status === 404)
           throw new DramatisError(
             "UNSUPPORTED",
@@ -149,7 +153,7 @@ async function sendFiles(
   send: Send,
   path: string,
   tree: WorkingTree,
-  command: Pick<ContainerRequest, "command" | "timeoutMs">,
+  command: Omit<ContainerRequest, "files">,
 ): Promise<Answer> {
   const { files, paths } = await manifestOf(tree);
   const request = JSON.stringify({ files, ...command } satisfies ContainerRequest);

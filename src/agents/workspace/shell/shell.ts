@@ -10,7 +10,7 @@
  * SHELL-3  A command changes the tree only when it ends by itself. After a time-out, a cancellation or an error the tree is as before.
  */
 import type { IFileSystem } from "just-bash/browser";
-import { filesOfSkills } from "../../../library/skills/skill.ts";
+import { filesOfSkills, SKILLS_ROOT } from "../../../library/skills/skill.ts";
 import type { Skill } from "../../../protocol/definitions.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { shortenToJson, wholeLength } from "../../../shared/text.ts";
@@ -178,7 +178,8 @@ export const embeddedShell: Shell = {
     const files = new TreeFs();
     await files.mkdir("/tmp", { recursive: true });
     await files.mkdir(ROOT);
-    for (const [path, content] of filesOfSkills(skills)) files.writeFileSync(path, content);
+    for (const [path, content] of filesOfSkills(skills))
+      files.writeFileSync(`${SKILLS_ROOT}/${path}`, content);
     const unread = new Map<Uint8Array, string>();
     for (const path of tree.paths()) {
       const place = `${ROOT}/${path}`;
