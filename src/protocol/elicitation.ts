@@ -12,6 +12,8 @@ import {
 /** Characters of a message, and bytes of JSON of all questions of a call. */
 export const MAX_ELICITATION_TEXT = 2_000;
 export const MAX_ELICITATION_BYTES = 8 * 1024;
+/** Bytes of JSON of an answer. */
+export const MAX_VALUES_BYTES = 64 * 1024;
 /** Questions of one call, one after the other. */
 export const MAX_ELICITATIONS = 10;
 
@@ -30,6 +32,12 @@ export const elicitationView = z.strictObject({
     .describe("The JSON Schema of the answer's `values`; absent if the answer has none.")
     .exactOptional(),
   host,
+  round: z
+    .int()
+    .min(1)
+    .describe(
+      "The number of the question in its call. The answer names it, so that an answer counts for one question.",
+    ),
 });
 
 export type ElicitationView = z.infer<typeof elicitationView>;
@@ -56,8 +64,13 @@ export const elicitedAnswer = z.object({
 /** The answer of a person, as it goes back to the server. */
 export type ElicitedAnswer = z.infer<typeof elicitedAnswer>;
 
-export function viewOfElicited({ message, schema, host }: Elicited): ElicitationView {
-  return { message, ...(schema && { schema }), ...(host !== undefined && { host }) };
+export function viewOfElicited({
+  message,
+  schema,
+  host,
+  round,
+}: Elicited & { round: number }): ElicitationView {
+  return { message, ...(schema && { schema }), ...(host !== undefined && { host }), round };
 }
 
 /** Returns the answer with the values of a person. */

@@ -215,6 +215,7 @@ export const approvalFields = {
         "The answer to a question of an MCP server (`elicitation`). Required if a call with a question is approved.",
     })
     .exactOptional(),
+  round: z.int().min(1).describe("The `round` of the question. Required with `values`.").exactOptional(),
 };
 
 /** The answer to a request for approval. It has no input, because the call runs with the shown input. */

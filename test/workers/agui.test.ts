@@ -540,19 +540,31 @@ describe("I12 the official AG-UI client: questions of workflows", () => {
       })),
       transitions: [{ from: "first", to: "second" }],
     };
+    const both = {
+      ...flow,
+      id: "agui-both",
+      nodes: [...flow.nodes, { ...flow.nodes[1], ref: "third", outputMapping: {} }],
+      transitions: [...flow.transitions, { from: "first", to: "third" }],
+    };
     const tool = {
       ...{ id: "agui-asks", name: "asks", description: "Asks a person." },
       target: { workflow: "agui-flows/agui-asks" },
     };
+    const second = {
+      ...{ id: "agui-both", name: "both", description: "Asks a person twice." },
+      target: { workflow: "agui-flows/agui-both" },
+    };
     const persona = {
       id: "agui-asker",
       identity: { systemPrompt: "You ask.", modelProfileId: "test/scripted" },
-      tools: { toolIds: ["agui-flows/agui-asks"] },
+      tools: { toolIds: ["agui-flows/agui-asks", "agui-flows/agui-both"] },
     };
     for (const [kind, body] of [
       ...tasks.map((task) => ["tasks", task] as const),
       ["workflows", flow],
+      ["workflows", both],
       ["tools", tool],
+      ["tools", second],
       ["personas", persona],
     ] as const) {
       const posted = await post(`/api/libraries/agui-flows/${kind}`, body, ADA);
@@ -590,6 +602,57 @@ describe("I12 the official AG-UI client: questions of workflows", () => {
     expect(again.types).toEqual(last.types);
   });
 
+  test("I12 AGUI-3 a cancellation of an answered question ends the run with the next question", async () => {
+    const thread = client("agui-asker");
+    thread.say(asking().content);
+    await thread.run();
+    const [{ id } = { id: "" }] = thread.http.pendingInterrupts;
+    await thread.run({ resume: [{ interruptId: id, status: "resolved", payload: { approved: true } }] });
+    const late = client("agui-asker", thread.http.threadId);
+    const { last } = await late.run({ resume: [{ interruptId: id, status: "cancelled" }] });
+    expect(last).toMatchObject({ outcome: { type: "interrupt", interrupts: [{ message: "To whom?" }] } });
+  });
+
+  test("I12 AGUI-5 of two answers to questions, both count or none", async () => {
+    const thread = client("agui-asker");
+    const calls = [1, 2].map(() => ({ call: "asks", input: {} }));
+    thread.say(new Play({ replies: [calls, [{ text: "I asked." }]] }).content);
+    await thread.run();
+    const before = thread.http.pendingInterrupts;
+    expect(before.map(({ message }) => message)).toEqual(["Send it?", "Send it?"]);
+    const [first, second] = before.map(({ id }) => id);
+    const answer = (id = "", approved: unknown = true) => ({
+      ...{ interruptId: id, status: "resolved" as const, payload: { approved } },
+    });
+    const wrong = client("agui-asker", thread.http.threadId);
+    await expect(wrong.run({ resume: [answer(first), answer(second, "perhaps")] })).rejects.toMatchObject({
+      status: 422,
+      message: expect.stringContaining("/resume/1/payload"),
+    });
+    const page = client("agui-asker", thread.http.threadId);
+    await page.run();
+    expect(page.http.pendingInterrupts).toEqual(before);
+    const { last } = await page.run({ resume: [answer(first), answer(second)] });
+    expect(last).toMatchObject({
+      outcome: { interrupts: [{ message: "To whom?" }, { message: "To whom?" }] },
+    });
+  });
+
+  test("I12 AGUI-3 answers to two questions of one workflow end with the answer of the agent", async () => {
+    const thread = client("agui-asker");
+    thread.say(new Play({ replies: [[{ call: "both", input: {} }], [{ text: "I asked." }]] }).content);
+    await thread.run();
+    const resume = () =>
+      thread.http.pendingInterrupts.map(({ id }) => ({
+        ...{ interruptId: id, status: "resolved" as const, payload: { approved: true } },
+      }));
+    await thread.run({ resume: resume() });
+    expect(thread.http.pendingInterrupts.map(({ message }) => message)).toEqual(["To whom?", "To whom?"]);
+    const { last } = await thread.run({ resume: resume() });
+    expect(last).toMatchObject({ outcome: { type: "success" } });
+    expect(shownIn(thread.http.messages).at(-1)).toEqual(["assistant", "I asked."]);
+  });
+
   test("I12 AGUI-5 a cancelled question cancels its workflow, and the model continues", async () => {
     const thread = client("agui-asker");
     thread.say(asking().content);
@@ -611,6 +674,8 @@ describe("I12 the official AG-UI client: questions of workflows", () => {
     const [{ id: foreign } = { id: "" }] = other.http.pendingInterrupts;
     const mixed = `${id.split("|")[0]}|${foreign.split("|")[1]}`;
     for (const [interruptId, payload] of [
+      [`${id}|x`, { approved: true }],
+      [`${id.split("|")[0]}|${id.split("|")[0]}`, { approved: true }],
       [foreign, { approved: true }],
       [mixed, { approved: true }],
       [id, { approved: "perhaps" }],

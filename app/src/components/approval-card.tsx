@@ -69,7 +69,9 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
     setErrors("errors" in made ? made.errors : new Map());
     if ("errors" in made) return;
     const values =
-      approved && question !== undefined && isJsonObject(made.answer) ? { values: made.answer } : {};
+      approved && question !== undefined && isJsonObject(made.answer)
+        ? { values: made.answer, round: question.round }
+        : {};
     setSending(approved ? "approved" : "denied");
     setError(undefined);
     const given = reason.trim();

@@ -19,9 +19,10 @@ import type { WireError } from "../../protocol/move-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonValue } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { APPROVAL_FORM, approvalText, questionKey } from "../mcp/questions.ts";
+import { APPROVAL_FORM, approvalText } from "../mcp/questions.ts";
 import { type Piece, SentText } from "../sent-text.ts";
 import { AGUI_VERSION, type AgUiEvent, type AgUiMessage, type Interrupt, type RunOutcome } from "./events.ts";
+import { interruptId } from "./interrupt-id.ts";
 
 export interface RunOptions {
   threadId: string;
@@ -220,7 +221,8 @@ export class RunEncoder {
     const { conversationId, principal } = this.options;
     if (!mayAnswer(asked, principal, true)) return [];
     const { turnId, toolCallId, message, expiresAt, elicitation } = asked;
-    const id = questionKey({ conversationId, turnId, operationId });
+    const call = { conversationId, turnId, operationId };
+    const id = interruptId({ call, ...defined({ round: elicitation?.round }) });
     const responseSchema = elicitation === undefined ? APPROVAL_FORM : withValues(elicitation);
     return [{ id, reason: "tool_call", message, toolCallId, responseSchema, expiresAt }];
   }

@@ -18,17 +18,15 @@ import { isJson, isPlainObject, type Json, type JsonObject, UNICODE_RULE } from 
 import type { Principal } from "../../shared/principal.ts";
 import { invalidAt, validate } from "../../shared/validation.ts";
 import { joinedText, userContent } from "../content.ts";
-import { givenAnswer, type QuestionPlace, questionKey } from "../mcp/questions.ts";
 import { jsonSchema, toolName, turnOptions } from "../openai/request-fields.ts";
 import type { HeldRun } from "./encoder.ts";
 import type { AgUiMessage, Interrupt } from "./events.ts";
+import { interruptId, parseInterruptId } from "./interrupt-id.ts";
 
 const MAX_MESSAGES = 10_000;
 const MAX_CONTEXT = 100;
 const MAX_ANSWERS = 64;
 const MAX_INTERRUPT_ID = 500;
-/** Divides the id of a question of a workflow: its call, and the question in its run. */
-const GATE_SEPARATOR = "|";
 /** Begins the part of a message with the values of `context`. */
 const CONTEXT_HEADING = "Context of the application:";
 
@@ -117,6 +115,7 @@ export interface InterruptAnswer {
   reason?: string;
   /** The answer to a question of an MCP server. */
   values?: JsonObject;
+  round?: number;
   /** The person gave no answer, so the request may be over. */
   isCancelled: boolean;
   /** The answer is for a question of the call's workflow. */
@@ -167,25 +166,22 @@ function resultsOf(messages: RunInput["messages"]): ToolSubmission[] {
 }
 
 function answerOf(
-  { interruptId, status, payload }: NonNullable<RunInput["resume"]>[number],
+  { interruptId: id, status, payload }: NonNullable<RunInput["resume"]>[number],
   path: string,
 ): InterruptAnswer {
   const isCancelled = status === "cancelled";
-  const [call, question] = interruptId.split(GATE_SEPARATOR).map(placeOf);
-  if (call === undefined || !("turnId" in call))
+  const place = parseInterruptId(id);
+  if (place === undefined)
     throw invalidAt(`${path}/interruptId`, "Must be the id of an interrupt of this thread.");
-  if (question !== undefined && "runId" in question) {
+  const { call, gate, round } = place;
+  if (gate !== undefined) {
     if (!isCancelled && !isJson(payload)) throw invalidAt(`${path}/payload`, "Must be the answer, as JSON.");
     const answer = isJson(payload) ? payload : null;
-    return { ...call, approved: !isCancelled, isCancelled, gate: { ...question, answer } };
+    return { ...call, approved: !isCancelled, isCancelled, gate: { ...gate, answer } };
   }
   if (isCancelled) return { ...call, approved: false, isCancelled };
   const { approved, reason, values } = validate(approval, payload, `${path}/payload`);
-  return { ...call, approved, ...defined({ reason, values }), isCancelled };
-}
-
-function placeOf(key: string): QuestionPlace | undefined {
-  return givenAnswer(key, { action: "accept" })?.place;
+  return { ...call, approved, ...defined({ reason, values, round }), isCancelled };
 }
 
 /** Returns the interrupts of a workflow that waits: the questions that the principal may answer. */
@@ -195,14 +191,12 @@ export function gateInterrupts(
   run: RunView,
   principal: Principal,
 ): Interrupt[] {
-  const call = questionKey({ conversationId, turnId, operationId });
+  const call = { conversationId, turnId, operationId };
   return run.gates
     .filter((gate) => mayAnswer(gate, principal, true))
     .map(({ operationId: gate, prompt, schema, expiresAt }) => ({
-      ...{
-        id: [call, questionKey({ runId, operationId: gate })].join(GATE_SEPARATOR),
-        reason: "input_required",
-      },
+      id: interruptId({ call, gate: { runId, operationId: gate } }),
+      reason: "input_required",
       ...{ message: prompt, toolCallId: operationId, responseSchema: schema, ...defined({ expiresAt }) },
     }));
 }

@@ -140,10 +140,15 @@ async function* events(
     });
     return (await Promise.all(interrupts)).flat();
   };
-  const shown = async (event: AgUiEvent) =>
-    payload(
-      event.type === "RUN_FINISHED" ? interrupted(event, await gatesOf(held ?? encoder.heldRuns)) : event,
-    );
+  const shown = async (event: AgUiEvent) => {
+    if (event.type !== "RUN_FINISHED") return payload(event);
+    try {
+      return payload(interrupted(event, await gatesOf(held ?? encoder.heldRuns)));
+    } catch (error) {
+      const { message, code } = toErrorData(error);
+      return payload({ type: "RUN_ERROR", message, code });
+    }
+  };
   yield* encoder.start(messages).map(payload);
   try {
     const conversation = () => findConversation({ actors, principal }, conversationId);

@@ -5,6 +5,7 @@ import type { InterruptAnswer, RunRequest } from "../../compat/agui/request.ts";
 import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
+import { violations } from "../../shared/json-schema/violations.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
 import { invalidAt } from "../../shared/validation.ts";
 import type { HttpEnv } from "../base/context.ts";
@@ -14,6 +15,7 @@ import { findConversation } from "../routes/conversations.ts";
 import { checkFirst, type Thread } from "../threads.ts";
 
 type Ports = HttpEnv["Variables"];
+type Gate = NonNullable<InterruptAnswer["gate"]>;
 
 /**
  * Gives the results and the answers of a run to the turn that waits for them. Returns the turn, its calls that are answered, and those that
@@ -45,17 +47,22 @@ export async function answerTurn(
   const held = new Map<string, string>();
   if (answers.some(({ operationId, gate }) => gate !== undefined && gate.runId !== runs.get(operationId)))
     throw invalidAt("/resume", "The interrupts must belong to this thread.");
+  // A wrong answer has no effect, and neither have the answers beside it (AGUI-5).
+  for (const [index, { gate, isCancelled }] of answers.entries())
+    if (gate !== undefined && !isCancelled) await checkGate(ports, gate, `/resume/${index}/payload`);
   for (const { operationId, gate, isCancelled } of answers) {
     if (gate === undefined) continue;
     const { waited, asksMore } = await answerGate(ports, gate, isCancelled);
     if (waited) changed.push(operationId);
+    // The last answer of a run decides.
     if (asksMore) held.set(operationId, gate.runId);
+    else held.delete(operationId);
   }
   const approvals = answers
     .filter(({ gate }) => gate === undefined)
-    .map(({ operationId, approved, reason, values, isCancelled }) => ({
+    .map(({ operationId, approved, reason, values, round, isCancelled }) => ({
       ...{ operationId, approved },
-      ...defined({ reason, values, mayBeOver: isCancelled || undefined }),
+      ...defined({ reason, values, round, mayBeOver: isCancelled || undefined }),
     }));
   if (approvals.length > 0 || own.length > 0) {
     const calls = { approvals, ...(own.length > 0 && { results: own }) };
@@ -67,10 +74,19 @@ export async function answerTurn(
   return { turnId, answered, changed, ...(answered.length === 0 && held.size > 0 && { held: waiting }) };
 }
 
+/** Throws `INVALID_INPUT` for an answer that does not fit the schema of a question that waits. */
+async function checkGate({ actors, principal }: Ports, { runId, operationId, answer }: Gate, path: string) {
+  const run = await actors.coordinator(principal.tenant, runId);
+  const { gates } = unwrap(await run.status(principal));
+  const waiting = gates.find((gate) => gate.operationId === operationId);
+  const problems = waiting === undefined ? [] : (violations(waiting.schema, answer) ?? []);
+  if (problems.length > 0) throw invalidAt(path, problems.join("; "));
+}
+
 /** Answers a question of a workflow, or cancels the workflow. Reports whether the question waited, and whether others wait now. */
 async function answerGate(
   { actors, principal }: Ports,
-  { runId, operationId, answer }: NonNullable<InterruptAnswer["gate"]>,
+  { runId, operationId, answer }: Gate,
   isCancelled: boolean,
 ): Promise<{ waited: boolean; asksMore: boolean }> {
   const run = await actors.coordinator(principal.tenant, runId);
@@ -78,7 +94,7 @@ async function answerGate(
   const waited = gates.some((gate) => gate.operationId === operationId);
   if (isCancelled) {
     if (waited) unwrap(await run.cancel(principal));
-    return { waited, asksMore: false };
+    return { waited, asksMore: !waited && gates.length > 0 };
   }
   const after = unwrap(await run.submitHumanInput(principal, operationId, answer));
   return { waited, asksMore: after.gates.length > 0 };

@@ -93,13 +93,18 @@ export class OperationResults {
    */
   async approve(
     id: string,
-    answer: Pick<ApprovalResolved, "approved" | "caller" | "reason" | "values">,
+    {
+      round,
+      ...answer
+    }: Pick<ApprovalResolved, "approved" | "caller" | "reason" | "values"> & {
+      round?: number;
+    },
   ): Promise<{ turn: Turn; operation: Operation }> {
     this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
     const find = () => operationAt(id, this.context.runtime.turn);
     const { turn, operation } = find();
     if (isAnswered(operation, answer.approved)) return { turn, operation };
-    checkValues(operation, answer);
+    checkValues(operation, { ...answer, ...defined({ round }) });
     const address = { turn: turn.n, item: operation.item };
     await this.context.shell.commit([{ type: "conversation.approval.resolved", ...address, ...answer }]);
     return find();

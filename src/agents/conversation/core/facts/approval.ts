@@ -38,7 +38,7 @@ export const approval = {
   ): Transition {
     const changed = on.withOperation(item, (operation) => asking(operation, elicited, deadline));
     // SAFETY: a question is plain data.
-    const elicitation = viewOfElicited(elicited) as unknown as Json;
+    const elicitation = viewOfElicited({ ...elicited, round: nextRound(on, item) }) as unknown as Json;
     const data = { expiresAt: toIso(deadline), elicitation };
     return on.replace({ ...changed, ...withOutcome(on.turn) }, on.entry("approval.requested", item, data));
   },
@@ -117,3 +117,8 @@ export const approvalFrames = {
   },
   "approval.resolved": (data: AnswerData): FrameBody => ({ type: "approval.resolved", data }),
 };
+
+/** Returns the number of the next question of an operation. */
+function nextRound({ turn }: TurnStep, item: number): number {
+  return (turn.operations.find((operation) => operation.item === item)?.elicited?.round ?? 0) + 1;
+}

@@ -11,6 +11,7 @@
  *            (`superseded`), including calls of turns that continue. Otherwise the calls keep waiting.
  * APPROVE-6  A turn that waits for a person blocks no queue and keeps no lease. If the call runs in the background, its turn continues.
  * APPROVE-7  A call whose turn ends while it waits is `CANCELLED`. It has not started, so its outcome is never unknown.
+ * ELICIT-5  An answer names the question by its `round`, and counts for this question only.
  * ASK-1  If a tool call waits for a person in the conversation of a called agent, each conversation above shows it, up to the users'
  *        conversation. An answer from there names its operation id. The first answer counts, from any of these conversations.
  * ASK-6  If the answer overtakes a request, the request is not shown.
@@ -18,11 +19,13 @@
 
 import { MAX_ASKS, MAX_CONVERSATION_ASKS } from "../../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
+import { MAX_VALUES_BYTES } from "../../../../protocol/elicitation.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { conflict, type DramatisError } from "../../../../shared/errors.ts";
 import type { JsonObject } from "../../../../shared/json.ts";
 import { violations } from "../../../../shared/json-schema/violations.ts";
+import { utf8Length } from "../../../../shared/utf8.ts";
 import { invalidAt } from "../../../../shared/validation.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { awaitsApproval, type Operation, withAsk } from "../operation.ts";
@@ -120,12 +123,20 @@ function denied({ toolCallId, name, elicited }: Operation, outcome: Denial, reas
   return failure(toolCallId, "APPROVAL_DENIED", `${what}: ${whyOf(outcome, reason)}`);
 }
 
-/** Throws `INVALID_INPUT` for an approval whose values do not fit the question of the operation. */
+/**
+ * Throws `INVALID_INPUT` for an approval whose values do not fit the question of the operation, and `CONFLICT` for an approval of an earlier
+ * question of the call (ELICIT-5).
+ */
 export function checkValues(
   { elicited }: Operation,
-  { approved, values }: Pick<ApprovalResolved, "approved" | "values">,
+  { approved, values, round }: Pick<ApprovalResolved, "approved" | "values"> & { round?: number },
 ): void {
-  const problem = approved ? valuesProblem(elicited, values) : null;
+  if (!approved) return;
+  if (elicited !== undefined && values !== undefined && round === undefined)
+    throw invalidAt("/round", "Is required with `values`: give the `round` of the question.");
+  if (elicited !== undefined && round !== undefined && round !== elicited.round)
+    throw refused("the call asks another question now.");
+  const problem = valuesProblem(elicited, values);
   if (problem !== null) throw invalidAt("/values", problem, `The answer is not valid: /values: ${problem}`);
 }
 
@@ -133,6 +144,8 @@ function valuesProblem(elicited: Operation["elicited"], values: JsonObject | und
   if (elicited === undefined)
     return values === undefined ? null : "Must be absent, because the call asks no question.";
   if (values === undefined) return "Is required: the call asks a question. Give `{}` if it needs no values.";
+  if (utf8Length(JSON.stringify(values)) > MAX_VALUES_BYTES)
+    return `Must have at most ${MAX_VALUES_BYTES} bytes of JSON.`;
   const { schema = { type: "object", maxProperties: 0 } } = elicited;
   const problems = violations(schema, values) ?? ["The schema of the question cannot be checked."];
   return problems.length === 0 ? null : problems.join("; ");
