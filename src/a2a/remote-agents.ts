@@ -57,7 +57,7 @@ export class RemoteAgents {
 
   /** Runs an attempt of a call. Throws `ToolError`. */
   async call(
-    { tool, input, operationId, context: { tenant, projectId } }: ToolInvocation,
+    { tool, input, operationId, remote, context: { tenant, projectId } }: ToolInvocation,
     url: string,
     { state, signal }: Pick<ToolContext, "state" | "signal">,
   ): Promise<Json | Continued> {
@@ -68,6 +68,10 @@ export class RemoteAgents {
     try {
       if (call?.taskId !== undefined)
         return await this.#asked(requests, call, call.taskId, { tool, url, state });
+      if (remote?.following)
+        throw new ToolError(
+          "Outcome unknown: the call was interrupted before the remote agent named its task, and the message may have arrived. It was not sent again.",
+        );
       const { [TASK_MEMBER]: continues, ...rest } = input;
       const text = callMessage(rest);
       if (text.trim() === "") throw new ToolError("The message is empty.", { code: "INVALID_INPUT" });

@@ -28,8 +28,8 @@ export interface ToolInvocation {
   tool: { library: string; id: string; version: number };
   /** The steps of a task. They replace the tool's code. */
   task?: PinnedTask;
-  /** The agent of another server that answers the call. `url` is its address. */
-  remote?: { url: string };
+  /** The agent of another server that answers the call. `url` is its address. `following`: the attempt sends no message (A2ATASK-3). */
+  remote?: { url: string; following?: true };
   /** The answer of a person to the question of the attempt before. */
   answer?: ElicitedAnswer;
   input: JsonObject;

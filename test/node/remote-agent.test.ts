@@ -17,6 +17,7 @@ import { type ConversationState, NEW_STATE } from "../../src/agents/conversation
 import { step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
+import { invocationOf } from "../../src/agents/conversation/effects/tool-batch.ts";
 import { defineTool } from "../../src/library/define/define.ts";
 import { networkProblem } from "../../src/library/tools/sub-agent.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
@@ -139,9 +140,25 @@ describe("planning", () => {
     expect(unpackOperation(packOperation(operation, NOW), NOW)).toEqual(operation);
   });
 
-  test("A2ATASK-1 RECOVER-2 a crash before the task is known leaves the outcome of a `once` tool unknown", () => {
-    expect(operationOf(apply(stateWith({}), RECOVER).state).status).toBe("interrupted");
-    expect(operationOf(apply(stateWith({ effect: "idempotent" }), RECOVER).state).status).toBe("pending");
+  test("A2ATASK-3 RECOVER-4 after a crash a `once` call keeps its deadline, and its next attempt sends no message", () => {
+    const { state } = apply(stateWith({}), RECOVER);
+    const operation = operationOf(state);
+    expect(operation).toMatchObject({ status: "pending", remote: "following", attempt: 2 });
+    expect(operation).toMatchObject({ notBefore: NOW + 30_000, deadline: NOW + 65_000 });
+    const definition = defineTool({ ...NAMED, target: { a2a: URL } }).definition;
+    const tools = [{ library: "test", id: "ask", version: 1, hash: "", definition }];
+    expect(invocationOf({ tools }, operation).remote).toEqual({ url: URL, following: true });
+    const idempotent = operationOf(apply(stateWith({ effect: "idempotent" }), RECOVER).state);
+    expect(idempotent).toMatchObject({ status: "pending", remote: "sending", attempt: 1 });
+    expect(invocationOf({ tools }, idempotent).remote).toEqual({ url: URL });
+  });
+
+  test("A2ATASK-3 the success of the attempt before a crash is still accepted, and its failure is not", () => {
+    const { state } = apply(stateWith({}), RECOVER);
+    const address = { type: "conversation.tool.completed", turn: 1, item: 2, attempt: 1 } as const;
+    const success = { tool_call_id: "call_2", success: true, result: "Yes." };
+    expect(operationOf(apply(state, { ...address, result: success }).state).result).toEqual(success);
+    expect(isOpen(operationOf(apply(state, { ...address, result: failure("TIMEOUT") }).state))).toBe(true);
   });
 
   const event = fc.oneof(
@@ -152,10 +169,10 @@ describe("planning", () => {
     fc.constant("wait"),
   );
 
-  test("A2ATASK-1 crashes and lost attempts never end a call that follows its task, and the time limit does", () => {
+  test("A2ATASK-1 A2ATASK-3 crashes and lost attempts never end a `once` call, and the time limit does", () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 9 }), (events) => {
-        let { state } = apply(stateWith({}), continues(1, NOW + 1_000));
+        let state = stateWith({});
         let now = NOW;
         for (const one of events) {
           const { attempt } = operationOf(state);
@@ -185,6 +202,19 @@ describe("planning", () => {
     const caller = { type: "user", userId: "ada" } as const;
     const stopped = apply(before, { type: "conversation.cancel", turn: 1, caller });
     expect(callEnvelopes(before, stopped.state, stopped)).toMatchObject([{ type: "remote_task.cancel" }]);
+  });
+
+  test("A2ATASK-2 the end of a call with an unknown outcome cancels its task, also if it was interrupted", () => {
+    const interrupted = stateWith({ status: "interrupted", deadline: NOW + 30_000 });
+    const caller = { type: "user", userId: "ada" } as const;
+    const stopped = apply(interrupted, { type: "conversation.cancel", turn: 1, caller });
+    const expired = apply(interrupted, EXPIRE, NOW + 30_000);
+    expect(operationOf(expired.state).result?.error?.message).toContain("Outcome unknown");
+    for (const end of [stopped, expired])
+      expect(callEnvelopes(interrupted, end.state, end)).toMatchObject([{ type: "remote_task.cancel" }]);
+    const waiting = stateWith({ status: "awaiting_approval" });
+    const unasked = apply(waiting, { type: "conversation.cancel", turn: 1, caller });
+    expect(callEnvelopes(waiting, unasked.state, unasked), "never sent").toEqual([]);
   });
 });
 

@@ -193,6 +193,28 @@ describe("I12 nothing happens twice", () => {
     expect(await remote.seen("SendMessage")).toHaveLength(1);
   });
 
+  test("RECOVER-4 A2ATASK-3 a crash under the first attempt of a `once` call continues it, and a stop cancels the task", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation({ effect: "once" });
+    await remote.set({ forgetful: true });
+    const types = async (turnId: string) => (await conversation.journalOf(turnId)).map(({ type }) => type);
+    const begun = async () => {
+      const before = (await remote.seen("GetTask")).length;
+      const { turnId } = await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
+      await remote.seen("GetTask", before + 1);
+      await crash();
+      await expect.poll(() => types(turnId), { timeout: 30_000 }).toContain("tool.continued");
+      return turnId;
+    };
+    const first = await begun();
+    await remote.finish();
+    expect(await ended(conversation, first)).toMatchObject([{ success: true, result: "report" }]);
+    expect(await types(first)).not.toContain("tool.interrupted");
+    await conversation.stop(await begun());
+    await remote.seen("CancelTask", 1);
+    expect(await remote.runs()).toEqual(["wait report", "wait report"]);
+  });
+
   test("A2ACALL-4 a crash while the first attempt waits does not send a second message", async () => {
     const remote = new Remote();
     const conversation = await remote.conversation();

@@ -62,7 +62,7 @@ const invocationSchema = z.object({
   tool: z.object({ library: toolLibrarySchema, id: definitionIdSchema, version: z.int().min(0) }),
   task: z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned").exactOptional(),
   answer: elicitedAnswer.exactOptional(),
-  remote: z.object({ url: serverAddressSchema }).exactOptional(),
+  remote: z.object({ url: serverAddressSchema, following: z.literal(true).exactOptional() }).exactOptional(),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   allowance: z
     .object({

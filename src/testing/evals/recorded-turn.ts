@@ -126,7 +126,7 @@ export class RecordedCalls implements WorldRecording {
     const { effect, approval } = pinned?.definition ?? {};
     if (pinned !== undefined && effect === "pure" && !needsApproval(approval))
       try {
-        return { ...call, ...invocationOf({ tools: [pinned] }, call) };
+        return { ...call, ...invocationOf({ tools: [pinned] }, { tool: call.tool, input: call.input }) };
       } catch (error) {
         return failedResult(toolCallId, error);
       }

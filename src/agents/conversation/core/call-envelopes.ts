@@ -8,8 +8,8 @@
  *             outbox.
  * DELEGATE-9  A person who joins the caller's conversation may read the conversations of its open calls and of all calls below them. A person
  *             who leaves may not. The lists have numbers, and the list with the highest number counts.
- * A2ATASK-2  If a call of a remote agent was stopped, or its time limit has passed, its task is cancelled at the other server, also after a
- *            crash.
+ * A2ATASK-2  If a call of a remote agent was stopped, its time limit has passed, or its outcome is unknown, its task is cancelled at the other
+ *            server, also after a crash.
  * FLOWCALL-3  The run of a call is cancelled if the call was stopped, its time limit has passed, or it is unknown whether its start has
  *             arrived. A start that arrives after its cancellation is refused.
  */
@@ -66,7 +66,7 @@ export function callEnvelopes(
       if (!isSent(operation) && operation.remote === undefined) continue;
       const earlier = known?.find(({ item }) => item === operation.item);
       if (operation.remote !== undefined) {
-        if (earlier?.status === "pending" && isGivenUp(operation, earlier))
+        if (earlier !== undefined && mayRun(earlier) && isGivenUp(operation, earlier))
           envelopes.push(remoteCancellation(record, turn, operation));
         continue;
       }
@@ -112,14 +112,19 @@ function isUnderWay(operation: Operation | undefined): boolean {
   return operation?.status === "dispatched";
 }
 
+/** Reports whether an attempt of a call of a remote agent may have begun. */
+function mayRun({ status }: Operation): boolean {
+  return status === "pending" || status === "interrupted";
+}
+
 /** Reports whether an open call ended without a message from its agent or its run: it was stopped, or its caller waited no longer. */
 function isGivenUp(
-  { status, target, result, completedAt = 0 }: Operation,
+  { status, target, remote, result, completedAt = 0 }: Operation,
   { deadline = 0 }: Operation,
 ): boolean {
   if (status === "cancelled") return true;
   const { code, message = "" } = result?.error ?? {};
-  if (target === "workflow" && message.startsWith(OUTCOME_UNKNOWN)) return true;
+  if ((target === "workflow" || remote !== undefined) && message.startsWith(OUTCOME_UNKNOWN)) return true;
   return code === "TIMEOUT" && completedAt >= deadline;
 }
 

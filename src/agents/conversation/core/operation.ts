@@ -111,7 +111,7 @@ export interface Operation extends TaskReservation {
   readonly target: OperationTarget;
   /** Present if the target is an agent. */
   readonly agent?: CalledAgent;
-  /** An agent of another server answers. `following`: its task has begun, and further attempts only ask for the result. */
+  /** An agent of another server answers. `following`: its task may have begun, and further attempts only ask for the result. */
   readonly remote?: "sending" | "following";
   readonly mode: OperationMode;
   readonly status: OperationStatus;

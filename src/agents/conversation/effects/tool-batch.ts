@@ -144,7 +144,7 @@ function hookInvocation(
  */
 export function invocationOf(
   { tools }: Pick<VersionChain, "tools">,
-  { tool, input }: Pick<Operation, "tool" | "input">,
+  { tool, input, remote: phase }: Pick<Operation, "tool" | "input" | "remote">,
 ): Pick<ToolInvocation, "tool" | "input" | "task" | "remote"> {
   if (tool === null) return { tool: NOWHERE, input };
   const pinned = tools.find(
@@ -153,10 +153,12 @@ export function invocationOf(
   if (pinned === undefined) return { tool, input };
   const { definition } = pinned;
   const target = taskTarget(definition.target);
-  const remote = a2aTarget(definition.target);
+  const url = a2aTarget(definition.target)?.a2a;
+  const remote =
+    url === undefined ? undefined : { url, ...(phase === "following" && { following: true as const }) };
   return {
     tool: target === undefined ? tool : { ...parseReference(target.task, pinned.library), version: 0 },
     input: targetInput(definition, input, checkBudget()),
-    ...defined({ task: pinned.task, remote: remote && { url: remote.a2a } }),
+    ...defined({ task: pinned.task, remote }),
   };
 }

@@ -8,6 +8,7 @@
  *            `LATE_RESULT_MS` after the first wake its result is still accepted. Without one, the model is sent that the outcome is
  *            unknown.
  * RECOVER-3  An interrupted background operation blocks no turn, so its result is accepted until the time limit of its run.
+ * RECOVER-4  A `once` call of a remote agent is not interrupted. Its next attempt begins after `LATE_RESULT_MS`, and sends no message (A2ATASK-3).
  */
 
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../conversation-limits.ts";
@@ -59,12 +60,12 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
     ...charge,
     { type: "RESUME_TURN", turn: n, notBefore: now + resumePause(crashes), reset: isCalling },
     ...repeatTasks(state, turn, running, due),
-    ...running.filter(isOnce).map((operation) => ({
-      type: "INTERRUPT_TASK" as const,
-      turn: n,
-      item: operation.item,
-      deadline: lateResultBy(turn, operation, now),
-    })),
+    ...running.filter(isOnce).map((operation): AgentDecision => {
+      const { item, remote } = operation;
+      if (remote !== undefined)
+        return { type: "CONTINUE_TASK", turn: n, item, notBefore: now + LATE_RESULT_MS };
+      return { type: "INTERRUPT_TASK", turn: n, item, deadline: lateResultBy(turn, operation, now) };
+    }),
     ...interruptAssembly(state, turn, due, input),
   ];
 }

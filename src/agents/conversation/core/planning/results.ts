@@ -11,6 +11,8 @@
  *              be constant, or grow by its first length, and has its own limit. It survives a crash and ends with the turn.
  * A2ATASK-1  An attempt of a call of a remote agent may end while the work continues. The next attempt asks for the result, and survives a crash.
  *            From then on a crash or a lost attempt is never the end of the call, also if its tool is `once`. The time limit of the tool ends it.
+ * A2ATASK-3  If a crash or a lost attempt leaves it unknown whether the message arrived, the next attempt sends nothing. It asks for the stored
+ *            task. Without a task the call fails, and the outcome is unknown. The success of an earlier attempt is still accepted.
  * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
  */
 import { excerptOf, viewOfResult } from "../../../../attachments/large-result.ts";
@@ -70,7 +72,7 @@ export function planToolResult(
   const isExpected = (operation: Operation) =>
     operation.item === item &&
     (operation.target === "code" || (operation.target === "workflow" && operation.status === "dispatched")) &&
-    operation.attempt === attempt &&
+    (operation.attempt === attempt || (operation.remote === "following" && result.success)) &&
     operation.status !== "deferred" &&
     !awaitsApproval(operation);
   const operation = openOperations(turn).find(isExpected);
@@ -95,6 +97,8 @@ export function planToolResult(
   const notBefore = transient ? nextAttemptAt(chain, operation, now) : undefined;
   if (notBefore !== undefined && result.error !== undefined)
     return [...charge, { type: "RETRY_TASK", turn: n, item, error: result.error, notBefore, ...did }];
+  if (lost !== undefined && operation.remote !== undefined)
+    return [...charge, { type: "CONTINUE_TASK", turn: n, item, notBefore: now + FOLLOW_AGAIN_MS }];
   const { toolCallId } = operation;
   const given = { ...result, tool_call_id: toolCallId };
   return [...charge, ...resume(state, turn, [{ item, result: fittedResult(state, turn, given), ...did }])];
