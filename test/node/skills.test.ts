@@ -220,7 +220,7 @@ describe("the skills of a library", () => {
     );
   });
 
-  test("LIBCHECK-1 a missing skill, and two skills with one name, are refused when the library is defined", () => {
+  test("LIBCHECK-1 SKILL-3 a missing skill, two skills with one name, and a large skill are refused when the library is defined", () => {
     const { files } = skill("a");
     expect(() => defineLibrary("lib", { skills: [skill("b")], personas: [persona("a")] })).toThrow(
       refusal('Persona "worker", /skills/0: library "lib" has no skill "a". It has: b.'),
@@ -228,6 +228,8 @@ describe("the skills of a library", () => {
     expect(() => defineLibrary("lib", { skills: [{ files }, { files }] })).toThrow(
       refusal('two definitions of the skill "a"'),
     );
+    const large = skill("large", { "a.md": "a".repeat(256 * 1024) });
+    expect(() => defineLibrary("lib", { skills: [large] })).toThrow(refusal('skill "large": The skills'));
     expect(() => defineLibrary("lib", { skills: [{ files: {} }] })).toThrow(
       refusal("/skills/0/files/SKILL.md"),
     );

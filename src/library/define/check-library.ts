@@ -18,7 +18,7 @@ import { isInlineSkill } from "../definitions/version-chain.ts";
 import { checkHookFit, checkHookTask } from "../hooks/hook-fit.ts";
 import { HOOKS, hookReference, OTHER_HOOK } from "../hooks/hook-forms.ts";
 import type { HookUse } from "../hooks/hook-inputs.ts";
-import { skillId, skillSchema } from "../skills/skill.ts";
+import { checkSkills, skillId, skillSchema } from "../skills/skill.ts";
 import { type LibraryAction, madeAs, type Task, type Tool, type Workflow } from "../tasks/built.ts";
 import { refersTo } from "../tasks/kinds.ts";
 import { isReference } from "../tasks/steps-schema.ts";
@@ -72,6 +72,8 @@ function listOf(isMade: (value: unknown) => boolean, maker: string) {
 export function checkLibrary(library: Contents): void {
   const { personas, tools, modelProfiles, tasks, actions, prompts, workflows } = library;
   const skills = library.skills.map((skill) => ({ id: skillId(skill) }));
+  for (const skill of library.skills)
+    placedNow(`Library "${library.id}", skill "${skillId(skill)}"`, () => checkSkills([skill]));
   for (const [kind, definitions] of [
     ["persona", personas],
     ["tool", tools],
