@@ -5,19 +5,24 @@
  *            call follows it. So a repeated attempt sends the same message, or only asks for the task.
  * A2ACALL-5  The second call of a tool in a conversation continues the context of the first. A call with a `task_id` continues this task, if it
  *            has asked this conversation for input.
- * A2ACALL-9  If a call is cancelled, its task is cancelled at the server.
+ * A2ACALL-9  If a call is cancelled, its task is cancelled at the server. If the answer to the message of an idempotent tool was lost, the
+ *            cancellation sends the same message again to learn the task.
  * A2ACALL-10  An attempt follows a new task for ten seconds. After that, each further attempt asks once, with growing pauses.
  */
 import type { DeployedCode } from "../library/registry/deployed-code.ts";
-import { callMessage } from "../library/tools/agent-tool.ts";
 import { Continued } from "../library/tools/continued.ts";
-import { a2aTarget, TASK_MEMBER } from "../library/tools/remote-agent.ts";
+import { a2aTarget, remoteMessage, TASK_MEMBER } from "../library/tools/remote-agent.ts";
 import type { ToolContext } from "../library/tools/tool.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
 import type { Clock } from "../ports/clock.ts";
 import { sleepWith } from "../ports/deadline.ts";
 import type { ToolInvocation, ToolState } from "../protocol/executor-api.ts";
-import { type RemoteCall, remoteCallKey, remoteCallSchema } from "../protocol/remote-call.ts";
+import {
+  type LostMessage,
+  type RemoteCall,
+  remoteCallKey,
+  remoteCallSchema,
+} from "../protocol/remote-call.ts";
 import { unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
@@ -57,14 +62,23 @@ export class RemoteAgents {
 
   /** Runs an attempt of a call. Throws `ToolError`. */
   async call(
-    { tool, input, operationId, remote, context: { tenant, projectId } }: ToolInvocation,
+    invocation: ToolInvocation,
+    url: string,
+    context: Pick<ToolContext, "state" | "signal">,
+  ): Promise<Json | Continued> {
+    const { tool, context: project } = invocation;
+    const requests = await this.#requests({ tool, url }, project);
+    return requests.redacting(() => this.#attempt(requests, invocation, url, context));
+  }
+
+  async #attempt(
+    requests: AgentRequests,
+    { tool, input, operationId, remote }: ToolInvocation,
     url: string,
     { state, signal }: Pick<ToolContext, "state" | "signal">,
   ): Promise<Json | Continued> {
-    const requests = await this.#requests({ tool, url }, { tenant, projectId });
     const key = remoteCallKey(operationId);
-    const stored = remoteCallSchema.safeParse(await state.get(key));
-    let call = stored.success ? stored.data : undefined;
+    let call = storedCall(await state.get(key));
     try {
       if (call?.taskId !== undefined)
         return await this.#asked(requests, call, call.taskId, { tool, url, state });
@@ -72,15 +86,18 @@ export class RemoteAgents {
         throw new ToolError(
           "Outcome unknown: the call was interrupted before the remote agent named its task, and the message may have arrived. It was not sent again.",
         );
-      const { [TASK_MEMBER]: continues, ...rest } = input;
-      const text = callMessage(rest);
+      const { text, continues } = remoteMessage(input);
       if (text.trim() === "") throw new ToolError("The message is empty.", { code: "INVALID_INPUT" });
       if (call === undefined) {
-        call = await this.#begin(requests, { tool, url, state, continues });
-        await state.put(key, call);
+        const begun = await this.#begin(requests, { tool, url, state, continues });
+        // A cancellation that finds no call sends nothing.
+        signal.throwIfAborted();
+        await state.put(key, begun);
+        call = begun;
       }
       const answer = await this.#send(requests, call, { operationId, text, tool, url, state });
       const contextId = "task" in answer ? answer.task.contextId : answer.message.contextId;
+      requests.checkIds("task" in answer ? [answer.task.id, contextId] : [contextId]);
       if (contextId) await state.put(await contextKey({ tool, url }), contextId);
       if ("message" in answer) return requests.clean(contentOf([answer.message.parts]));
       const { task } = answer;
@@ -96,15 +113,23 @@ export class RemoteAgents {
     }
   }
 
-  /** Cancels the task of a call. Throws `UNAVAILABLE`. An agent that refuses is no error, because its task may be over. */
+  /**
+   * Cancels the task of a call. `lost` is the message of a call without a task, if the message may be sent again. Throws `UNAVAILABLE`. An
+   * agent that refuses is no error, because its task may be over.
+   */
   async cancel(
     project: Pick<CallContext, "tenant" | "projectId">,
     remote: RemoteTool,
     call: RemoteCall,
+    lost?: LostMessage,
   ): Promise<void> {
-    if (call.taskId === undefined) return;
+    if (call.taskId === undefined && lost === undefined) return;
+    const requests = await this.#requests(remote, project);
     try {
-      await cancelTask(await this.#requests(remote, project), call, call.taskId);
+      await requests.redacting(async () => {
+        const id = call.taskId ?? (lost && (await taskOfMessage(requests, call, lost)));
+        if (id !== undefined) await cancelTask(requests, call, id);
+      });
     } catch (error) {
       if (!(error instanceof ToolError)) throw error;
       throw unavailable(error.message, { retriable: error.retriable });
@@ -113,27 +138,26 @@ export class RemoteAgents {
 
   async #requests(
     { tool, url }: RemoteTool,
-    project: Pick<CallContext, "tenant" | "projectId">,
+    { tenant, projectId }: Pick<CallContext, "tenant" | "projectId">,
   ): Promise<AgentRequests> {
     const inCode = await this.ports.code.definition("tool", tool);
     const isDeployed = a2aTarget(inCode?.definition.target)?.a2a === url;
-    const credentials = (of: URL) => this.ports.credentials(project, of);
+    const credentials = (of: URL) => this.ports.credentials({ tenant, projectId }, of);
     return new AgentRequests(this.ports, { url, isDeployed, credentials });
   }
 
   /** Returns a new call: where its message goes, and what it continues (A2ACALL-5). */
   async #begin(
     requests: AgentRequests,
-    { state, continues, ...remote }: RemoteTool & { state: ToolState; continues: Json | undefined },
+    { state, continues, ...remote }: RemoteTool & { state: ToolState; continues: string | undefined },
   ): Promise<RemoteCall> {
     const begunAt = this.ports.clock.now();
     let contextId = await state.get(await contextKey(remote));
     if (continues !== undefined) {
-      const key = await openKey(remote, String(continues));
-      contextId = await state.get(key);
+      contextId = await state.get(await openKey(remote, continues));
       if (contextId === null)
         throw new ToolError(
-          `No task "${String(continues)}" of this agent waits for input in this conversation. Leave out \`${TASK_MEMBER}\` to begin a task.`,
+          `No task "${continues}" of this agent waits for input in this conversation. Leave out \`${TASK_MEMBER}\` to begin a task.`,
           { code: "INVALID_INPUT" },
         );
     }
@@ -152,14 +176,18 @@ export class RemoteAgents {
         `The agent card has no interface JSONRPC of A2A ${A2A_VERSION}. It has: ${offered.slice(0, 10).join(", ")}.`,
       );
     }
-    const endpoint = URL.parse(found.url, remote.url)?.href;
-    if (endpoint === undefined) throw new ToolError("The agent card names an address that is not valid.");
-    return {
-      ...{ endpoint, begunAt },
+    const endpoint = URL.parse(found.url, remote.url);
+    if (endpoint !== null) requests.checkAddress(endpoint);
+    const call = remoteCallSchema.safeParse({
+      ...{ endpoint: endpoint?.href.replace(/#.*/, ""), begunAt },
       ...(found.tenant && { tenant: found.tenant }),
       ...(typeof contextId === "string" && contextId !== "" && { contextId }),
-      ...(continues !== undefined && { continues: String(continues) }),
-    };
+      ...(continues !== undefined && { continues }),
+    });
+    if (call.success) return call.data;
+    throw new ToolError(
+      "The agent card names an address that is not valid. It has at most 2,000 characters.",
+    );
   }
 
   async #send(
@@ -173,19 +201,8 @@ export class RemoteAgents {
     }: RemoteTool & { operationId: string; text: string; state: ToolState },
   ) {
     const { contextId, continues: taskId } = call;
-    const message = {
-      ...{ messageId: operationId, role: "ROLE_USER", parts: [{ text }] },
-      ...(contextId !== undefined && { contextId }),
-      ...(taskId !== undefined && { taskId }),
-    };
-    const configuration = {
-      acceptedOutputModes: ["text/plain", "application/json"],
-      historyLength: 0,
-      returnImmediately: true,
-    };
     try {
-      // The request ignores the end of the call, so that the answer names the task to cancel.
-      return await requests.call(call, "SendMessage", { message, configuration }, sentSchema);
+      return await sendMessage(requests, call, operationId, text);
     } catch (error) {
       if (!(error instanceof Refusal) || error.retriable || contextId === undefined || taskId !== undefined)
         throw error;
@@ -238,16 +255,51 @@ export class RemoteAgents {
     task: RemoteTask,
     { state, ...remote }: RemoteTool & { state: ToolState },
   ): Promise<{ value: Json } | undefined> {
-    let value: Json | undefined;
-    try {
-      value = taskResult(task);
-    } catch (error) {
-      if (!(error instanceof ToolError)) throw error;
-      throw new ToolError(String(requests.clean(error.message)), { code: error.code });
-    }
+    const value = taskResult(task);
     if (value === undefined) return undefined;
     if (isAsking(task)) await state.put(await openKey(remote, task.id), task.contextId ?? "");
     return { value: requests.clean(value) };
+  }
+}
+
+/** Returns the call that an earlier attempt has stored. Throws `ToolError`, because a call that cannot be read must not be sent again. */
+function storedCall(value: Json): RemoteCall | undefined {
+  if (value === null) return undefined;
+  const { data } = remoteCallSchema.safeParse(value);
+  if (data !== undefined) return data;
+  throw new ToolError(
+    "The stored call cannot be read. Its message may have arrived, and was not sent again.",
+  );
+}
+
+/** Sends a message. The end of the call does not abort the request, so that the answer names the task to cancel. */
+function sendMessage(requests: AgentRequests, call: RemoteCall, messageId: string, text: string) {
+  const { contextId, continues: taskId } = call;
+  const message = {
+    ...{ messageId, role: "ROLE_USER", parts: [{ text }] },
+    ...(contextId !== undefined && { contextId }),
+    ...(taskId !== undefined && { taskId }),
+  };
+  const configuration = {
+    acceptedOutputModes: ["text/plain", "application/json"],
+    historyLength: 0,
+    returnImmediately: true,
+  };
+  return requests.call(call, "SendMessage", { message, configuration }, sentSchema);
+}
+
+/** Sends a message again to learn its task; `undefined` if it has no task. */
+async function taskOfMessage(
+  requests: AgentRequests,
+  call: RemoteCall,
+  { operationId, input }: LostMessage,
+): Promise<string | undefined> {
+  try {
+    const answer = await sendMessage(requests, call, operationId, remoteMessage(input).text);
+    return "task" in answer ? answer.task.id : undefined;
+  } catch (error) {
+    if (error instanceof Refusal && !error.retriable) return undefined;
+    throw error;
   }
 }
 

@@ -85,9 +85,28 @@ export class AgentRequests {
     );
     if (!("error" in answer)) return this.#checked(schema, answer.result, what);
     const { code, message } = answer.error;
-    throw new Refusal(`The remote agent refused ${method}: ${this.#quoted(message)} (${code})`, {
+    throw new Refusal(`The remote agent refused ${method}: ${cut(message, MAX_MESSAGE)} (${code})`, {
       retriable: code === INTERNAL,
     });
+  }
+
+  /** Returns the result of `work`. The errors that leave it have no secret of the requests (A2ACALL-3). */
+  async redacting<Value>(work: () => Promise<Value>): Promise<Value> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof ToolError)) throw error;
+      const { message, code, retriable, rule, cause } = error;
+      throw new ToolError(redactSecrets(message, this.#secrets), { code, retriable, rule, cause });
+    }
+  }
+
+  /** Throws `ToolError` for an id with a secret: an id is stored and shown, and it must be sent back as it is (A2ACALL-3). */
+  checkIds(ids: readonly (string | undefined)[]): void {
+    if (ids.every((id) => id === undefined || this.clean(id) === id)) return;
+    throw new ToolError(
+      "The remote agent gave an id with a secret of the project. The task was not followed.",
+    );
   }
 
   /** Returns a value without the secrets of the requests (A2ACALL-3). */
@@ -113,7 +132,8 @@ export class AgentRequests {
       this.ports.clock,
       REQUEST_MS,
       async (signal) => {
-        await this.#check(url, signal);
+        this.checkAddress(url);
+        await checkResolved(url.hostname, this.ports.resolve, signal);
         const headers = new Headers({ accept: "application/json", "a2a-version": A2A_VERSION });
         if (body !== undefined) headers.set("content-type", "application/json");
         for (const { header, value, secret } of await this.agent.credentials(url)) {
@@ -138,7 +158,7 @@ export class AgentRequests {
   }
 
   /** Throws `PERMISSION_DENIED` for an address that the agent must not reach (A2ACALL-1). */
-  async #check(url: URL, signal: AbortSignal): Promise<void> {
+  checkAddress(url: URL): void {
     const denied = (message: string) =>
       new ToolError(message, { code: "PERMISSION_DENIED", rule: "network" });
     const own = [this.#url.hostname, exactHost(this.#url)];
@@ -146,9 +166,8 @@ export class AgentRequests {
     if (hosts.length === 0) throw denied(unlistedHosts("tools", [serverHost(this.#url)]));
     if (addressProblem(url, hosts) !== null)
       throw denied(
-        `The remote agent must not lead to "${url.origin}". Only the host of its address is allowed.`,
+        `The remote agent must not lead to another address. Only "${this.#url.host}", the host of its address, is allowed.`,
       );
-    await checkResolved(url.hostname, this.ports.resolve, signal);
   }
 
   async #answered(url: URL, options: RequestInit, signal: AbortSignal): Promise<Response> {
@@ -185,9 +204,5 @@ export class AgentRequests {
         cause,
       });
     }
-  }
-
-  #quoted(text: string): string {
-    return cut(redactSecrets(text, this.#secrets), MAX_MESSAGE);
   }
 }

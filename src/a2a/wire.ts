@@ -43,7 +43,7 @@ export const cardSchema = z.object({
         url: z.string(),
         protocolBinding: z.string(),
         protocolVersion: z.string(),
-        tenant: z.string().optional(),
+        tenant: z.string().max(1_000).optional(),
       }),
     )
     .min(1),

@@ -107,7 +107,8 @@ function targetNames(target: ToolTarget | undefined): string[] {
 /** Returns what a call reaches: its remote agent has a host, too. */
 function withTarget(found: Inspection, target: ToolTarget | undefined): Inspection {
   if (target === undefined || !("a2a" in target)) return found;
-  return { ...found, hosts: [...found.hosts, new URL(target.a2a).hostname] };
+  const host = hostOf(new URL(target.a2a).host);
+  return { ...found, hosts: [...found.hosts, ...(host === undefined ? [] : [host])] };
 }
 
 function matchesHosts(

@@ -1,5 +1,6 @@
 /** The stored part of a call of a remote agent, and its cancellation. */
 import { z } from "zod";
+import type { JsonObject } from "../shared/json.ts";
 import { serverAddressSchema } from "../shared/server-address.ts";
 
 /** The kind of a remote task's address in envelopes. There is no actor of this kind. */
@@ -40,9 +41,16 @@ export function remoteCallKey(operationId: string): string {
   return `a2a.call.${operationId}`;
 }
 
-/** Cancels the task of a call. Throws `DramatisError`: a retriable error if a later attempt may succeed. */
+/** A message that was sent, perhaps without an answer. `input` is the input of the call. */
+export interface LostMessage {
+  operationId: string;
+  input: JsonObject;
+}
+
+/** Cancels the task of a call. `lost`: the message, if it may be sent again to learn the task. Throws `DramatisError`: a retriable error if a later attempt may succeed. */
 export type CancelRemote = (
   project: { tenant: string; projectId: string },
   remote: Pick<RemoteCancelBody, "tool" | "url">,
   call: RemoteCall,
+  lost?: LostMessage,
 ) => Promise<void>;

@@ -8,8 +8,9 @@ export const serverAddressSchema = z
   .refine((text) => {
     const url = URL.parse(text);
     if (url === null || url.username !== "" || url.password !== "" || url.hash !== "") return false;
+    if (url.hostname.endsWith(".")) return false;
     return url.protocol === "https:" || (url.protocol === "http:" && isPrivateHost(url.hostname));
-  }, "Must be an address with https. Plain http is allowed for private hosts.");
+  }, "Must be an address with https, and its host must not end with a dot. Plain http is allowed for private hosts.");
 
 /** Returns the host of a server as lists of hosts name it: a private host with its port (HOSTS-2). */
 export function serverHost(url: URL): string {

@@ -47,6 +47,7 @@ describe("a tool in code", () => {
     ["http://law.example.com/x", "https"],
     ["https://ada:secret@law.example.com/x", "https"],
     ["law", "https"],
+    ["https://law.example.com./x", "end with a dot"],
   ])("A2ATOOL-1 the address %s is refused", (a2a, said) => {
     expect(() => defineTool({ ...NAMED, target: { a2a } })).toThrow(said);
   });
@@ -74,6 +75,10 @@ describe("a tool in code", () => {
       taint: [],
     };
     expect(gate(definition, { message: "hi" }, call)).toMatchObject({ decision: "deny", rule: "no-law" });
+    const dotted = { ...definition, target: { a2a: "https://law.example.com./a2a/lawyer" } };
+    expect(gate(dotted, { message: "hi" }, call), "a pinned address with a dot").toMatchObject({
+      decision: "deny",
+    });
   });
 });
 

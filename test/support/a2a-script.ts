@@ -9,6 +9,8 @@ export interface A2aFaults {
   endpoint?: string;
   /** The card has this version of the protocol. */
   version?: string;
+  /** The id of each task that a message begins. */
+  taskId?: string;
   /** Each request of a method has this status. */
   status?: number;
   /** The answers to methods have no end. */

@@ -100,6 +100,9 @@ class Served implements AgentExecutor {
       lose.times -= 1;
       throw new Error("The connection breaks.");
     }
+    const { taskId } = this.faults;
+    const task = Object(Reflect.get(Object(answer), "result")).task;
+    if (taskId !== undefined && task !== undefined) task.id = taskId;
     return Response.json(answer);
   }
 

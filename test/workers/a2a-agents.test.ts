@@ -246,6 +246,33 @@ describe("I12 nothing happens twice", () => {
     },
   );
 
+  test("A2ATASK-2 A2ACALL-9 a stopped turn cancels a task, also if the answer that named it was lost", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation();
+    await remote.set({ lose: { method: "SendMessage", times: 2 } });
+    const { turnId } = await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
+    await remote.seen("SendMessage", 1);
+    await conversation.stop(turnId);
+    await remote.seen("CancelTask", 1);
+    expect(await remote.runs()).toEqual(["wait report"]);
+    const ids = (await remote.seen("SendMessage", 3)).map(({ params }) => params.message?.messageId);
+    expect(new Set(ids).size).toBe(1);
+  });
+
+  test("A2ACALL-4 A2ACALL-9 a card with a fragment in its address neither repeats the message nor loses the task", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation({ effect: "once" });
+    await remote.set({ forgetful: true, endpoint: `${remote.url}#a` });
+    const { turnId } = await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
+    const types = async () => (await conversation.journalOf(turnId)).map(({ type }) => type);
+    await expect.poll(types, { timeout: 30_000 }).toContain("tool.continued");
+    const before = (await remote.seen("GetTask")).length;
+    await remote.seen("GetTask", before + 1);
+    await conversation.stop(turnId);
+    await remote.seen("CancelTask", 1);
+    expect(await remote.runs()).toEqual(["wait report"]);
+  });
+
   test("A2ATASK-1 A2ATASK-2 the time limit of the tool ends the call, and cancels the task", async () => {
     const remote = new Remote();
     const conversation = await remote.conversation({ timeoutMs: 1_000 });

@@ -7,8 +7,9 @@
  *            `pure`.
  */
 import type { A2aTarget, ToolDefinition, ToolTarget } from "../../protocol/definitions.ts";
+import type { JsonObject } from "../../shared/json.ts";
 import { serverHost } from "../../shared/server-address.ts";
-import { MESSAGE_DESCRIPTION } from "./agent-tool.ts";
+import { callMessage, MESSAGE_DESCRIPTION } from "./agent-tool.ts";
 
 /** Default time limit of a call of a remote agent, in milliseconds. */
 const DEFAULT_REMOTE_TIMEOUT_MS = 3_600_000;
@@ -49,4 +50,12 @@ export function a2aTarget(target: ToolTarget | undefined): A2aTarget | undefined
 /** Returns the only host that the calls of a remote agent reach. */
 export function remoteHost({ a2a }: A2aTarget): string {
   return serverHost(new URL(a2a));
+}
+
+/** Returns the text of a call's message, and the task that the message continues (A2ATOOL-1). */
+export function remoteMessage({ [TASK_MEMBER]: continues, ...rest }: JsonObject): {
+  text: string;
+  continues: string | undefined;
+} {
+  return { text: callMessage(rest), continues: continues === undefined ? undefined : String(continues) };
 }

@@ -1,9 +1,18 @@
 /** The receiver of the cancellations of remote tasks (A2ATASK-2). The mailbox repeats a cancellation that the other server did not answer. */
+
+import { resolveId } from "../../../protocol/ids.ts";
 import type { Answer, MailboxPeer } from "../../../protocol/mailbox-api.ts";
-import { remoteCallKey, remoteCallSchema, remoteCancelSchema } from "../../../protocol/remote-call.ts";
+import {
+  type LostMessage,
+  remoteCallKey,
+  remoteCallSchema,
+  remoteCancelSchema,
+} from "../../../protocol/remote-call.ts";
 import { toErrorData } from "../../../shared/errors.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { ActorContext, StoredConversation } from "../context.ts";
+import { chainOf } from "../core/state.ts";
+import { invocationOf } from "../effects/tool-batch.ts";
 import type { ConversationRuntime } from "../runtime.ts";
 
 interface RemoteTasksContext extends Pick<ActorContext, "cancelRemote"> {
@@ -14,12 +23,13 @@ export function remoteTasks({ runtime, cancelRemote }: RemoteTasksContext): Mail
   return {
     async receive({ body }): Promise<Answer> {
       const { operationId, tool, url } = validate(remoteCancelSchema, body);
-      const call = remoteCallSchema.safeParse(runtime.toolState.get(remoteCallKey(operationId)));
-      // Without a task, the attempt that still sends the message cancels the task itself.
-      if (!call.success) return DONE;
+      const stored = runtime.toolState.get(remoteCallKey(operationId));
+      // Nothing was sent.
+      if (stored === null) return DONE;
       const { tenant, projectId } = runtime.state.record;
       try {
-        await cancelRemote?.({ tenant, projectId }, { tool, url }, call.data);
+        const call = validate(remoteCallSchema, stored);
+        await cancelRemote?.({ tenant, projectId }, { tool, url }, call, lostMessage(runtime, operationId));
         return DONE;
       } catch (error) {
         const data = toErrorData(error);
@@ -32,3 +42,14 @@ export function remoteTasks({ runtime, cancelRemote }: RemoteTasksContext): Mail
 }
 
 const DONE: Answer = { type: "done", result: null };
+
+/** Returns the message of a call if it may be sent again; `undefined` if its tool is `once`, or if the turn was erased. */
+function lostMessage(
+  { turn: turnAt, state: { record } }: StoredConversation,
+  operationId: string,
+): LostMessage | undefined {
+  const found = resolveId(operationId, "op", turnAt);
+  const operation = found?.turn.operations.find(({ item }) => item === found.item);
+  if (found === null || operation?.effect !== "idempotent") return undefined;
+  return { operationId, input: invocationOf(chainOf(record, found.turn.agentId), operation).input };
+}

@@ -1,0 +1,99 @@
+/** The client of A2A in Node, with agents of the official SDK on loopback. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RemoteAgents } from "../../src/a2a/remote-agents.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
+import { systemClock } from "../../src/ports/system.ts";
+import type { ToolInvocation } from "../../src/protocol/executor-api.ts";
+import { remoteCallKey } from "../../src/protocol/remote-call.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { memoryToolState } from "../../src/testing/world/local-executor.ts";
+import type { A2aFaults, SeenA2a } from "../support/a2a-script.ts";
+import { startA2aServer } from "../support/a2a-server.ts";
+
+const SECRET = "key-of-the-project-4711";
+let server: Awaited<ReturnType<typeof startA2aServer>>;
+beforeAll(async () => {
+  server = await startA2aServer();
+});
+afterAll(() => server.close());
+
+let count = 0;
+
+/** An agent on loopback, and the client of a conversation. */
+class Remote {
+  readonly name = `agent-${++count}`;
+  readonly url = `${server.url}/${this.name}`;
+  readonly state = memoryToolState();
+  readonly agents = new RemoteAgents({
+    clock: systemClock,
+    code: { definition: async () => undefined },
+    mayReach: () => true,
+    credentials: async () => [{ header: "x-key", value: `Key ${SECRET}`, secret: SECRET }],
+  });
+
+  async set(faults: A2aFaults): Promise<void> {
+    await fetch(`${server.url}/control/${this.name}`, { method: "POST", body: JSON.stringify(faults) });
+  }
+
+  async seen(method: string): Promise<SeenA2a[]> {
+    return (await fetch(`${server.url}/control/${this.name}/seen?of=${method}&count=0`)).json();
+  }
+
+  call(operationId: string, input: JsonObject): Promise<unknown> {
+    const invocation: ToolInvocation = {
+      ...{ operationId, attempt: 1, toolCallId: "call_1", input, timeoutMs: 60_000 },
+      tool: { library: "test", id: "ask", version: 1 },
+      context: { tenant: "acme", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" } as never,
+    };
+    return this.agents.call(invocation, this.url, {
+      state: this.state,
+      signal: new AbortController().signal,
+    });
+  }
+
+  /** Returns the error of a call. */
+  async failed(operationId: string, input: JsonObject): Promise<ToolError> {
+    const error = await this.call(operationId, input).catch((thrown: unknown) => thrown);
+    return error instanceof ToolError ? error : expect.fail(`no ToolError: ${String(error)}`);
+  }
+}
+
+describe("the address in a card", () => {
+  test("A2ACALL-4 a call that cannot be stored is not sent", async () => {
+    const remote = new Remote();
+    await remote.set({ endpoint: `${remote.url}?${"x".repeat(2_000)}` });
+    expect((await remote.failed("op_1", { message: "say hello" })).message).toContain(
+      "at most 2,000 characters",
+    );
+    expect(await remote.seen("SendMessage")).toEqual([]);
+  });
+
+  test("A2ACALL-4 a stored call that cannot be read is an error, not a new call", async () => {
+    const remote = new Remote();
+    await remote.state.put(remoteCallKey("op_1"), { endpoint: `${remote.url}#a`, begunAt: 1 });
+    expect((await remote.failed("op_1", { message: "say hello" })).message).toContain("was not sent again");
+    expect(await remote.seen("SendMessage")).toEqual([]);
+  });
+});
+
+describe("secrets of the project", () => {
+  test.each([
+    ["version", { version: SECRET }],
+    ["address", { endpoint: `https://${SECRET}.example.com/` }],
+    ["id of a task", { taskId: `task-${SECRET}` }],
+  ])("A2ACALL-3 an error does not quote a secret from the %s that the agent gives", async (_, faults) => {
+    const remote = new Remote();
+    await remote.set(faults);
+    const { message } = await remote.failed("op_1", { message: "ask Which colour?" });
+    expect(message).not.toContain(SECRET);
+    expect(message.length).toBeGreaterThan(20);
+  });
+
+  test("A2ACALL-1 A2ACALL-3 an error does not quote the address of another host", async () => {
+    const remote = new Remote();
+    await remote.set({ endpoint: "https://elsewhere.example.com/" });
+    const error = await remote.failed("op_1", { message: "say hello" });
+    expect(error).toMatchObject({ code: "PERMISSION_DENIED", rule: "network" });
+    expect(error.message).not.toContain("elsewhere");
+  });
+});
