@@ -11,8 +11,8 @@ import {
 import { toErrorData } from "../../../shared/errors.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { ActorContext, StoredConversation } from "../context.ts";
+import { shownCall } from "../core/shown-call.ts";
 import { chainOf } from "../core/state.ts";
-import { invocationOf } from "../effects/tool-batch.ts";
 import type { ConversationRuntime } from "../runtime.ts";
 
 interface RemoteTasksContext extends Pick<ActorContext, "cancelRemote"> {
@@ -51,5 +51,5 @@ function lostMessage(
   const found = resolveId(operationId, "op", turnAt);
   const operation = found?.turn.operations.find(({ item }) => item === found.item);
   if (found === null || operation?.effect !== "idempotent") return undefined;
-  return { operationId, input: invocationOf(chainOf(record, found.turn.agentId), operation).input };
+  return { operationId, input: shownCall(chainOf(record, found.turn.agentId), operation).input };
 }
