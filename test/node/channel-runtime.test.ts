@@ -1,12 +1,14 @@
 /** The posts of a thread with a platform that does not answer, on a virtual clock. */
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
+import { TurnPreview } from "../../src/agents/channel/preview.ts";
 import { type ChannelPorts, ChannelRuntime } from "../../src/agents/channel/runtime.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { ChannelAdapter, ChannelDelivery } from "../../src/protocol/channels.ts";
 import type { ConversationFrames, SubscribedFrame } from "../../src/protocol/subscribers.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
 
 const never = () => Promise.reject(new Error("No conversation answers."));
 const OP = { operationId: "op_1", approved: true };
@@ -248,4 +250,152 @@ test("CHANNEL-2 CHANNEL-5 crashes use up no attempts: a text and a message wait 
   live({ conversation }).wake();
   await clock.advance(1);
   expect(sent.slice(20)).toEqual(["…", "1: First."]);
+});
+
+test("CHANNEL-4 a refused message holds up no frames, and a message whose start is unknown does", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  for (const [code, isHeldUp] of [
+    ["RATE_LIMITED", false],
+    ["UNAVAILABLE", true],
+  ] as const) {
+    const { store, database, clock, live } = threadWith({ deliver: async () => ({ status: "delivered" }) });
+    database.transaction(() => store.addInput({ ...EVENT, id: "first" }, clock.now()));
+    const runtime = live({
+      conversation: () => Promise.reject(new DramatisError(code, "Not now.", { retriable: true })),
+    });
+    runtime.wake();
+    await clock.advance(1);
+    const receive = () =>
+      database.transaction(() =>
+        runtime.receive({ frames: [answerOf("turn_9")], cursor: 1 }, "conv_1", () => {}),
+      );
+    if (isHeldUp) expect(receive).toThrow(NotNow);
+    else expect(receive).not.toThrow();
+  }
+});
+
+test("CHANNEL-7 the error of a turn replaces the preview of its incomplete message", async () => {
+  const sent: string[] = [];
+  const { clock, runtime, store, database, addTurn, receive } = threadWith({
+    deliver: async (_, { text }) => {
+      sent.push(text);
+      return { status: "delivered", reference: "new" };
+    },
+    edit: async (_, reference, { text }) => {
+      sent.push(`${reference}: ${text}`);
+      return { status: "delivered" };
+    },
+  });
+  addTurn("first", "turn_1");
+  database.transaction(() => {
+    store.putPreview("turn_1", { messageId: "msg_turn_1", reference: "1" });
+    store.putPreview("turn_1", { messageId: "msg_b", reference: "2" });
+  });
+  const failed = {
+    ...{ v: 1, type: "turn.failed", time: "2026-01-01T00:00:00Z", turnId: "turn_1" },
+    data: { error: { code: "MODEL_FAILED", message: "No." } },
+  } as SubscribedFrame;
+  receive({ frames: [answerOf("turn_1"), failed, failed] });
+  runtime.reconcile();
+  await clock.advance(1);
+  const error = "I could not answer (MODEL_FAILED).";
+  expect(sent).toEqual(["1: Good morning.", `2: ${error}`, "…", `new: ${error}`]);
+});
+
+test("CHANNEL-3 a text is not shown if its conversation is deleted while its placeholder is sent", async () => {
+  const answer = Promise.withResolvers<ChannelDelivery>();
+  const edit = vi.fn(async (): Promise<ChannelDelivery> => ({ status: "delivered" }));
+  const { clock, runtime, store, addTurn, receive } = threadWith({ deliver: () => answer.promise, edit });
+  addTurn("first", "turn_1");
+  receive({ frames: [answerOf("turn_1", "A secret.")] });
+  runtime.reconcile();
+  await clock.advance(1);
+  receive({ ended: "deleted" });
+  answer.resolve({ status: "delivered", reference: "1" });
+  await clock.advance(1);
+  expect(edit).not.toHaveBeenCalled();
+  expect(store.nextPost()).toBeUndefined();
+});
+
+test("CHANNEL-5 a text that may have been sent is not sent again after a life without the channel", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const sent: string[] = [];
+  const { store, database, clock, live } = threadWith({
+    deliver: async (_, { text }) => {
+      sent.push(text);
+      return { status: "delivered" };
+    },
+  });
+  database.transaction(() => store.addPost(1, { text: "The invoice." }, {}, clock.now()));
+  const silent = Promise.withResolvers<ChannelDelivery>().promise;
+  const deliver = () => {
+    sent.push("The first attempt.");
+    return silent;
+  };
+  live({ adapter: () => ({ deliver }) }).wake();
+  await clock.advance(1);
+  const lacking = live({
+    adapter: () => {
+      throw new Error("There is no such channel.");
+    },
+  });
+  lacking.wake();
+  await clock.advance(5_000);
+  live().wake();
+  await clock.advance(5_000);
+  expect(sent).toEqual(["The first attempt."]);
+  expect(store.nextPost()).toBeUndefined();
+});
+
+describe("CHANNEL-7 a preview", () => {
+  const delta = (offset: number, text: string) =>
+    new TextEncoder().encode(
+      `${JSON.stringify({ v: 1, type: "message.delta", time: "2026-01-01T00:00:00Z", turnId: "turn_1", messageId: "msg_1", data: { offset, text } })}\n`,
+    );
+
+  /** A preview of a message that grows every second, for `seconds`. */
+  async function growing(adapter: Required<Pick<ChannelAdapter, "deliver" | "edit">>, seconds: number) {
+    const clock = new VirtualClock();
+    const preview = new TurnPreview({ clock, adapter, surface: 1, mayBegin: () => true, store: () => {} });
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    void preview.follow(readable);
+    const writer = writable.getWriter();
+    for (let second = 0; second < seconds; second += 1) {
+      void writer.write(delta(second, "x"));
+      // The stream is read in real time.
+      await new Promise((resolve) => setImmediate(resolve));
+      await clock.advance(1_000);
+    }
+    return preview;
+  }
+
+  test.each([
+    { status: "delivered" },
+    { status: "failed", retryable: true, retryAfterMs: 60_000, error: { code: "429", message: "Slowly." } },
+    { status: "uncertain", error: { code: "NETWORK", message: "Cut." } },
+  ] satisfies ChannelDelivery[])("ends if its placeholder has no known place: $status", async (result) => {
+    const deliver = vi.fn(async () => result);
+    const edit = vi.fn(async (): Promise<ChannelDelivery> => ({ status: "delivered" }));
+    await growing({ deliver, edit }, 20);
+    expect([deliver.mock.calls.length, edit.mock.calls.length]).toEqual([1, 0]);
+  });
+
+  test("shows the text as it grows", async () => {
+    const edit = vi.fn(async (..._: unknown[]): Promise<ChannelDelivery> => ({ status: "delivered" }));
+    await growing({ deliver: async () => ({ status: "delivered", reference: "1" }), edit }, 4);
+    expect(edit.mock.calls.slice(0, 2).map(([, ...rest]) => rest.slice(0, 2))).toEqual([
+      ["1", { text: "x …" }],
+      ["1", { text: expect.stringMatching(/^xx+ …$/) }],
+    ]);
+  });
+
+  test("that ends while its placeholder is sent shows no text", async () => {
+    const answer = Promise.withResolvers<ChannelDelivery>();
+    const edit = vi.fn(async (): Promise<ChannelDelivery> => ({ status: "delivered" }));
+    const preview = await growing({ deliver: () => answer.promise, edit }, 2);
+    const ended = preview.end();
+    answer.resolve({ status: "delivered", reference: "1" });
+    await ended;
+    expect(edit).not.toHaveBeenCalled();
+  });
 });

@@ -2,7 +2,8 @@
  * The text of a running turn, shown in the channel while it grows.
  *
  * CHANNEL-7  A text that is not complete after `FIRST_MS` is shown, and replaced at most every `EDIT_MS`. The complete text replaces the preview. A
- *            preview passes no text that waits. An error of a preview changes no turn and no post.
+ *            preview passes no text that waits. An error of a preview ends it, and changes no turn and no post. The error of a turn replaces the
+ *            preview of a message that has no complete text.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { ChannelAdapter } from "../../protocol/channels.ts";
@@ -59,9 +60,9 @@ export class TurnPreview {
     await this.#sending;
   }
 
-  /** Ends the preview of a message. Resolves when nothing is being sent. */
-  async end(messageId: string): Promise<void> {
-    this.#close(messageId);
+  /** Ends the preview of a message, by default of the message that grows. Resolves when nothing is being sent. */
+  async end(messageId = this.#message?.id): Promise<void> {
+    if (messageId !== undefined) this.#close(messageId);
     await this.#sending;
   }
 
@@ -115,11 +116,13 @@ export class TurnPreview {
     try {
       if (message.reference === undefined) {
         const result = await adapter.deliver(surface, { text: PLACEHOLDER });
-        if (result.status !== "delivered" || result.reference === undefined) return;
+        // The post sends the text.
+        if (result.status !== "delivered" || result.reference === undefined) return this.#close(messageId);
         message.reference = result.reference;
         store({ messageId, reference: result.reference });
       }
-      if (this.#complete.has(messageId)) return;
+      // The message has ended, or its conversation was deleted.
+      if (this.#message !== message) return;
       const text = { text: cut(message.text, longest) + GROWS };
       const result = await adapter.edit(surface, message.reference, text);
       // The message can no longer change. The post begins another one.

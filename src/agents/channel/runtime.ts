@@ -26,7 +26,7 @@ import {
   textOf,
 } from "./core/posts.ts";
 import { TurnPreview } from "./preview.ts";
-import { type ChannelRecord, ChannelStore, type WaitingInput } from "./store.ts";
+import { type ChannelRecord, ChannelStore, OPEN_PREVIEW, type WaitingInput } from "./store.ts";
 import { type StartedStream, ThreadConversation, type ThreadPorts } from "./thread-conversation.ts";
 
 /** Events that may wait in a thread. */
@@ -116,13 +116,17 @@ export class ChannelRuntime {
       const { turnId, messageId } = frame;
       if (turnId === undefined) continue;
       const place = this.store.placeOf(turnId);
-      if (place === undefined && this.store.mayHaveBegunIn(from))
+      if (place === undefined && this.store.mayHaveBegunIn(from)) {
+        // A conversation drops a subscriber that refuses for an hour, so the next start asks again for the frames.
+        this.#conversation.doubtSubscription();
         throw new NotNow("The turn of a message begins now.", 500);
+      }
       // Somebody else began the turn, such as a reader in the console.
       if (place?.conversationId !== from) continue;
       const adapter = this.ports.adapter(record.channel);
       const text = textOf(frame, adapter.edit !== undefined);
       if (text === null) continue;
+      const replaced = frame.type === "turn.failed" ? OPEN_PREVIEW : undefined;
       const parts = partsOf(text.text, adapter.maxLength);
       for (const [index, part] of parts.entries()) {
         const isLast = index === parts.length - 1;
@@ -130,12 +134,14 @@ export class ChannelRuntime {
         this.store.addPost(
           place.surface,
           body,
-          { turnId, messageId: index === 0 ? messageId : undefined },
+          { turnId, messageId: index === 0 ? (replaced ?? messageId) : undefined },
           clock.now(),
         );
       }
     }
     if (ended !== undefined) {
+      for (const [turnId, preview] of this.#previews)
+        if (this.store.placeOf(turnId)?.conversationId === from) void preview.end();
       if (record.conversation?.id === from) this.store.renew(record);
       this.store.forget(from);
     }
@@ -176,6 +182,7 @@ export class ChannelRuntime {
       const attempts = input.attempts + 1;
       console.warn("A message of a channel could not begin its turn.", error);
       await this.#commit(() => {
+        if (isRefusal(error) && input.conversationId === undefined) this.store.placeInput(seq, null);
         if (mayPass && attempts < MAX_ATTEMPTS)
           return this.store.delayInput(seq, attempts, clock.now() + pauseMs(attempts));
         this.store.endInput(seq, null);
@@ -236,14 +243,14 @@ export class ChannelRuntime {
     const waiting = this.store.nextPost();
     if (waiting === undefined || (waiting.due > clock.now() && !waiting.isSending)) return false;
     const { turnId = "", messageId = "" } = waiting;
-    await this.#previews.get(turnId)?.end(messageId);
+    await this.#previews.get(turnId)?.end(messageId === OPEN_PREVIEW ? undefined : messageId);
     // The preview has stored its reference. The conversation may be deleted meanwhile.
     const post = this.store.nextPost();
     if (post?.seq !== waiting.seq) return true;
     const adapter = this.#adapter();
     const isRepeatable = adapter?.edit !== undefined;
     const isLost = post.isSending && !isRepeatable;
-    if (!isLost)
+    if (!isLost && adapter !== null)
       await this.#commit(() => this.store.markPost(post.seq, true, post.attempts, clock.now() + ATTEMPT_MS));
     const attempts = post.attempts + 1;
     const result = adapter === null ? ABSENT : isLost ? LOST : await this.#send(adapter, post);
@@ -254,10 +261,12 @@ export class ChannelRuntime {
       console.error(`A post${where} in the channel "${this.#record().channel}" ${what}. ${next.reason}`);
     }
     await this.#commit(() => {
-      if (next.type === "again") this.store.markPost(post.seq, false, attempts, clock.now() + next.pauseMs);
-      else this.store.removePost(post.seq);
+      if (next.type !== "again") return this.store.removePost(post);
+      // Without the channel, nobody knows more of an attempt of an earlier life.
+      const isSending = adapter === null && post.isSending;
+      this.store.markPost(post.seq, isSending, attempts, clock.now() + next.pauseMs);
     });
-    return true;
+    return adapter !== null || next.type !== "again";
   }
 
   /** Sends a text, or replaces the placeholder by it (CHANNEL-5). */
@@ -277,6 +286,8 @@ export class ChannelRuntime {
       const { reference } = result;
       if (reference === undefined) return WITHOUT_REFERENCE;
       await this.#commit(() => this.store.putPlaceholder(seq, reference));
+      // The conversation was deleted meanwhile.
+      if (this.store.nextPost()?.seq !== seq) return { status: "delivered" };
       return await edit(reference);
     } catch (error) {
       return { status: "uncertain", error: { code: "UNKNOWN", message: errorText(error) } };
@@ -331,6 +342,11 @@ const LOST: ChannelDelivery = {
   status: "uncertain",
   error: { code: "UNKNOWN", message: "The actor stopped during the attempt." },
 };
+
+/** Reports whether an error says that no turn has begun. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof DramatisError && error.code !== "UNAVAILABLE" && error.code !== "INTERNAL_ERROR";
+}
 
 /** Returns what the sender of a refused message reads. Names of agents and users stay inside. */
 function refusalOf(error: unknown): string {

@@ -1,4 +1,4 @@
-/** The storage of a thread: its record, the events of the last 14 days, and the posts that wait. */
+/** The storage of a thread: its record, the events of the last 45 days, and the posts that wait. */
 import type { ChannelInput, ChannelText } from "../../protocol/channels.ts";
 import type { Json } from "../../shared/json.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
@@ -6,8 +6,8 @@ import type { Post } from "./core/posts.ts";
 
 const SCHEMA: ActorSchema = { of: "channel", first: 1, steps: [] };
 const KEY = "channel";
-/** Platforms repeat an event for hours. A mail may come again after days. */
-const KEPT_MS = 14 * 86_400_000;
+/** Platforms repeat an event for hours. A mail may come again after days, and a turn may wait for 30 days. */
+const KEPT_MS = 45 * 86_400_000;
 
 const TABLES = [
   `CREATE TABLE IF NOT EXISTS channel_inputs (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL,
@@ -55,6 +55,9 @@ export interface Preview {
   messageId: string;
   reference: string;
 }
+
+/** In place of the id of a message: the last message of the turn with a preview and without a complete text. */
+export const OPEN_PREVIEW = "*";
 
 type InputRow = {
   seq: number;
@@ -164,8 +167,8 @@ export class ChannelStore {
     this.#run("UPDATE channel_inputs SET is_trying = 1, due = ? WHERE seq = ?", due, seq);
   }
 
-  /** Stores the conversation in which the next attempt starts the turn. */
-  placeInput(seq: number, conversationId: string): void {
+  /** Stores the conversation in which the next attempt starts the turn; `null` after a refusal, which has started none. */
+  placeInput(seq: number, conversationId: string | null): void {
     this.#run("UPDATE channel_inputs SET conversation_id = ? WHERE seq = ?", conversationId, seq);
   }
 
@@ -229,7 +232,8 @@ export class ChannelStore {
     if (row === undefined) return undefined;
     const { seq, attempts, due, turn_id: turnId, message_id: messageId } = row;
     const previews = turnId === null ? {} : (this.placeOf(turnId)?.previews ?? {});
-    const replaces = row.reference ?? previews[messageId ?? ""];
+    const ofMessage = messageId === OPEN_PREVIEW ? Object.values(previews).at(-1) : previews[messageId ?? ""];
+    const replaces = row.reference ?? ofMessage;
     return {
       ...{ seq, attempts, due, isSending: row.is_sending === 1 },
       ...{ surface: JSON.parse(row.surface), body: JSON.parse(row.body) },
@@ -252,7 +256,21 @@ export class ChannelStore {
     this.#run("UPDATE channel_posts SET reference = ? WHERE seq = ?", reference, seq);
   }
 
-  removePost(seq: number): void {
+  /** Deletes a post, and forgets the previews that it has replaced. */
+  removePost({
+    seq,
+    turnId = "",
+    messageId = "",
+  }: {
+    seq: number;
+    turnId?: string;
+    messageId?: string;
+  }): void {
+    const previews = this.placeOf(turnId)?.previews ?? {};
+    const { [messageId]: replaced, ...others } = previews;
+    const rest = messageId === OPEN_PREVIEW ? {} : others;
+    if (replaced !== undefined || (messageId === OPEN_PREVIEW && Object.keys(previews).length > 0))
+      this.#run("UPDATE channel_inputs SET previews = ? WHERE turn_id = ?", JSON.stringify(rest), turnId);
     this.#run("DELETE FROM channel_posts WHERE seq = ?", seq);
   }
 

@@ -106,6 +106,11 @@ export class ThreadConversation {
     return this.#opened(input);
   }
 
+  /** Lets the next start ask for the frames again. */
+  doubtSubscription(): void {
+    this.#subscribedTo = "";
+  }
+
   /** Asks for the frames of a conversation. Each life asks again, because a conversation drops a subscriber that fails for an hour. */
   async #subscribe(conversation: ConversationActor, id: string, owner: Principal): Promise<Result<unknown>> {
     if (this.#subscribedTo === id) return { ok: true, value: null };
