@@ -3,6 +3,7 @@
  *
  * A2ACALL-4  The message id of a call is its operation id, in all attempts. The message is stored before it is sent. The task is stored before the
  *            call follows it. So a repeated attempt sends the same message, or only asks for the task.
+ *            The call is deleted with its result.
  * A2ACALL-5  The second call of a tool in a conversation continues the context of the first. A call with a `task_id` continues this task, if it
  *            has asked this conversation for input.
  * A2ACALL-9  If a call is cancelled, its task is cancelled at the server. If the answer to the message of an idempotent tool was lost, the
@@ -19,6 +20,7 @@ import { sleepWith } from "../ports/deadline.ts";
 import type { ToolInvocation, ToolState } from "../protocol/executor-api.ts";
 import {
   type LostMessage,
+  REMOTE_STATE,
   type RemoteCall,
   remoteCallKey,
   remoteCallSchema,
@@ -103,6 +105,8 @@ export class RemoteAgents {
       const { task } = answer;
       call = { ...call, taskId: task.id };
       await state.put(key, call);
+      // The question is answered.
+      if (call.continues !== undefined) await state.put(await openKey({ tool, url }, call.continues), null);
       signal.throwIfAborted();
       return await this.#follow(requests, call, task, { tool, url, state, signal });
     } catch (error) {
@@ -306,7 +310,7 @@ async function taskOfMessage(
 /** Returns a task; `null` if the agent cannot be asked now. Throws `ToolError`. */
 async function taskOf(requests: AgentRequests, call: RemoteCall, id: string): Promise<RemoteTask | null> {
   try {
-    return await requests.call(call, "GetTask", { id, historyLength: 0 }, taskSchema);
+    return { ...(await requests.call(call, "GetTask", { id, historyLength: 0 }, taskSchema)), id };
   } catch (error) {
     if (error instanceof ToolError && error.retriable) return null;
     throw error;
@@ -331,10 +335,10 @@ function cardAddress(address: string): URL {
 
 /** Returns the key of the newest context of a tool in its conversation. */
 async function contextKey({ tool: { library, id }, url }: RemoteTool): Promise<string> {
-  return `a2a.context.${await sha256Hex([url, library, id].join("\n"))}`;
+  return `${REMOTE_STATE}context.${await sha256Hex([url, library, id].join("\n"))}`;
 }
 
 /** Returns the key of a task that waits for input. */
 async function openKey({ tool: { library, id }, url }: RemoteTool, taskId: string): Promise<string> {
-  return `a2a.open.${await sha256Hex([url, library, id, taskId].join("\n"))}`;
+  return `${REMOTE_STATE}open.${await sha256Hex([url, library, id, taskId].join("\n"))}`;
 }

@@ -6,7 +6,7 @@
  * MCP-22  A call runs only if the newest description of its tool is accepted. A refusal has the rule `mcp-consent`.
  * MCP-23  A call that is cancelled, or that ends by its time limit, is cancelled at the server.
  */
-import type { Client, InputRequiredResult } from "@modelcontextprotocol/client";
+import type { Client } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import type { D1McpLists } from "../d1/mcp-lists.ts";
 import { type McpReference, mcpLibrary, modelName } from "../library/definitions/mcp-reference.ts";
@@ -19,6 +19,7 @@ import { mayUseMcpServer } from "../policy/project-settings.ts";
 import type { Clock } from "../ports/clock.ts";
 import { withDeadline } from "../ports/deadline.ts";
 import type { PinnedTool } from "../protocol/definitions.ts";
+import { MAX_ELICITATIONS } from "../protocol/elicitation.ts";
 import type { ToolInvocation } from "../protocol/executor-api.ts";
 import type { McpConsent, McpServerView } from "../protocol/mcp-servers.ts";
 import type { ProjectSettings } from "../protocol/projects.ts";
@@ -33,7 +34,7 @@ import { serverHost } from "../shared/server-address.ts";
 import { toIso } from "../shared/time.ts";
 import type { McpConnections } from "./connections.ts";
 import { effectOf, readTools } from "./descriptor.ts";
-import { elicitedBy } from "./elicitation.ts";
+import { askingOf, elicitedBy, repeatedState } from "./elicitation.ts";
 import { consented, type Described, type McpList, type McpPin, merged, pinProblem, stateOf } from "./pins.ts";
 import { resultOf } from "./results.ts";
 import { credentialsOf, type McpServerOptions, type McpServers } from "./servers.ts";
@@ -173,23 +174,35 @@ export class McpTools {
         maxBytes: MAX_RESPONSE_BYTES,
         // The time limit of the call aborts the signal.
         timeoutMs: timeoutMs + LISTING_MS,
-        run: (client) =>
-          client.callTool(
-            {
-              ...{ name, arguments: input, _meta: { [KEY]: operationId, [CAPABILITIES]: MAY_ASK } },
-              // SAFETY: the answer has the form of the server's questions.
-              ...(given && ({ inputResponses: given.responses, requestState: given.state } as object)),
-            },
-            {
-              signal,
-              allowInputRequired: true,
-              timeout: timeoutMs + LISTING_MS,
-              // SAFETY: a report was parsed from JSON.
-              onprogress: (report) => progress(withoutValues(report as unknown as Json, credentials.secrets)),
-              // SAFETY: the descriptions of a server were checked when they were listed.
-              toolDefinition: { name, inputSchema } as never,
-            },
-          ),
+        run: async (client) => {
+          const send = (more: object) =>
+            client.callTool(
+              {
+                ...{ name, arguments: input, _meta: { [KEY]: operationId, [CAPABILITIES]: MAY_ASK } },
+                ...more,
+              },
+              {
+                signal,
+                allowInputRequired: true,
+                timeout: timeoutMs + LISTING_MS,
+                // SAFETY: a report was parsed from JSON.
+                onprogress: (report) =>
+                  progress(withoutValues(report as unknown as Json, credentials.secrets)),
+                // SAFETY: the descriptions of a server were checked when they were listed.
+                toolDefinition: { name, inputSchema } as never,
+              },
+            );
+          // SAFETY: the answer of a person has the form of the server's questions.
+          let answer = await send(
+            given ? { inputResponses: given.responses, requestState: given.state } : {},
+          );
+          for (let round = 0; round < MAX_ELICITATIONS; round++) {
+            const requestState = repeatedState(answer);
+            if (requestState === undefined) break;
+            answer = await send({ requestState });
+          }
+          return answer;
+        },
         onListChanged: () => {
           isStale = true;
         },
@@ -200,9 +213,8 @@ export class McpTools {
       const mark = () => this.#change(tenant, id, (before) => before && { ...before, listedAt: 0 });
       await withDeadline(this.ports.clock, MARK_MS, mark).catch(() => undefined);
     }
-    // SAFETY: with `allowInputRequired`, an answer may be a question.
-    const asked = answer as unknown as { resultType?: string } & InputRequiredResult;
-    if (asked.resultType !== "input_required") return resultOf(answer, credentials.secrets);
+    const asked = askingOf(answer);
+    if (asked === undefined) return resultOf(answer, credentials.secrets);
     const problem = `The MCP server "${id}" asks for input of a person, which this call does not have.`;
     return new Asked(elicitedBy(id, asked, credentials.secrets), problem);
   }

@@ -36,9 +36,12 @@ export const remoteCallSchema = z.object({
 
 export type RemoteCall = z.infer<typeof remoteCallSchema>;
 
+/** The beginning of the keys of remote agents in the tool state. Lists of tool state do not contain them. */
+export const REMOTE_STATE = "a2a.";
+
 /** Returns the key of a call in the tool state of its conversation. */
 export function remoteCallKey(operationId: string): string {
-  return `a2a.call.${operationId}`;
+  return `${REMOTE_STATE}call.${operationId}`;
 }
 
 /** A message that was sent, perhaps without an answer. `input` is the input of the call. */

@@ -76,6 +76,20 @@ describe("the address in a card", () => {
   });
 });
 
+describe("a question", () => {
+  test("A2ACALL-5 a question is answered once, and its answer survives a repeated attempt", async () => {
+    const remote = new Remote();
+    const asked = await remote.call("op_1", { message: "ask Which colour?" });
+    const task_id = String(Reflect.get(Object(asked), "task_id"));
+    const answer = { message: "say blue", task_id };
+    expect(await remote.call("op_2", answer)).toBe("blue");
+    expect(await remote.call("op_2", answer), "an attempt after a lost result").toBe("blue");
+    expect(await remote.state.list("a2a.open.")).toEqual([]);
+    expect(await remote.failed("op_3", answer)).toMatchObject({ code: "INVALID_INPUT" });
+    expect(await remote.seen("SendMessage")).toHaveLength(2);
+  });
+});
+
 describe("secrets of the project", () => {
   test.each([
     ["version", { version: SECRET }],

@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { contentOf, isAsking, taskResult } from "../../src/a2a/results.ts";
 import { taskSchema } from "../../src/a2a/wire.ts";
-import { callEnvelopes } from "../../src/agents/conversation/core/call-envelopes.ts";
+import { ToolStateStore } from "../../src/agents/base/calls/tool-state-store.ts";
+import { callEnvelopes, endedRemoteCalls } from "../../src/agents/conversation/core/call-envelopes.ts";
 import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import {
   isOpen,
@@ -23,6 +24,9 @@ import { networkProblem } from "../../src/library/tools/sub-agent.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { policyOf } from "../../src/policy/policy.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { remoteCallKey } from "../../src/protocol/remote-call.ts";
 import { recordOf } from "../support/records.ts";
 
 const NAMED = { name: "ask", description: "Asks." };
@@ -204,9 +208,11 @@ describe("planning", () => {
     const result = { tool_call_id: "call_2", success: true, result: "Yes." };
     const done = apply(before, { type: "conversation.tool.completed", turn: 1, item: 2, attempt: 3, result });
     expect(callEnvelopes(before, done.state, done)).toEqual([]);
+    expect(endedRemoteCalls(before, done), "A2ATASK-4").toHaveLength(1);
     const caller = { type: "user", userId: "ada" } as const;
     const stopped = apply(before, { type: "conversation.cancel", turn: 1, caller });
     expect(callEnvelopes(before, stopped.state, stopped)).toMatchObject([{ type: "remote_task.cancel" }]);
+    expect(endedRemoteCalls(before, stopped), "the cancellation needs it").toEqual([]);
   });
 
   test("A2ATASK-2 the end of a call with an unknown outcome cancels its task, also if it was interrupted", () => {
@@ -221,6 +227,17 @@ describe("planning", () => {
     const unasked = apply(waiting, { type: "conversation.cancel", turn: 1, caller });
     expect(callEnvelopes(waiting, unasked.state, unasked), "never sent").toEqual([]);
   });
+});
+
+test("A2ATASK-4 a list of the tool state has no entries of remote agents", () => {
+  const store = new ToolStateStore(new NodeKeyValue(new NodeSqlDatabase()));
+  store.put(remoteCallKey("op_1"), { begunAt: 1 });
+  store.put("notes", 2);
+  expect(store.list("")).toEqual([{ key: "notes", value: 2 }]);
+  expect(store.list("a2a.")).toEqual([]);
+  expect(store.get(remoteCallKey("op_1"))).toEqual({ begunAt: 1 });
+  store.put(remoteCallKey("op_1"), null);
+  expect(store.get(remoteCallKey("op_1"))).toBeNull();
 });
 
 describe("results", () => {

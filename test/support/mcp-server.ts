@@ -177,6 +177,9 @@ async function ask(name: string, { text: kind }: Record<string, unknown>, { mcpR
   };
   if (name.startsWith("session")) return text(JSON.stringify(await mcpReq.elicitInput(sure)));
   const { inputResponses } = mcpReq;
+  if (kind === "hollow") return inputRequired({ requestState: "again" });
+  if (kind === "busy" && mcpReq.requestState() === undefined) return inputRequired({ requestState: "later" });
+  if (kind === "busy") return text(`Repeated with "${mcpReq.requestState()}".`);
   if (inputResponses !== undefined && kind !== "endless")
     return text(JSON.stringify({ inputResponses, state: mcpReq.requestState() }));
   const url = { message: "Sign in.", url: "https://login.example.com/x?secret=1" };

@@ -1,4 +1,5 @@
 /** Tools with the target `{a2a}`, with agents of the official SDK on loopback. */
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterAll, describe, expect, test } from "vitest";
 import type { A2aFaults, SeenA2a } from "../support/a2a-script.ts";
@@ -81,6 +82,13 @@ async function ended(conversation: TestConversation, turnId: string) {
   return moves.flatMap(({ toolResult }) => toolResult ?? []);
 }
 
+/** Returns the kinds of the entries that a conversation keeps of remote agents. */
+function kept({ stub }: TestConversation): Promise<string[]> {
+  return runInDurableObject(stub, (_, { storage }) =>
+    [...storage.kv.list({ prefix: "a2a." })].map(([key]) => key.split(".")[1] ?? ""),
+  );
+}
+
 async function failed(conversation: TestConversation, ...calls: StepScript[]) {
   const results = await play(conversation, ...calls);
   return results.at(-1)?.error ?? { code: "none", message: JSON.stringify(results) };
@@ -121,6 +129,7 @@ describe("I12 an agent of another server answers a tool", () => {
     const task_id = String(Reflect.get(Object(asked?.result), "task_id"));
     const [answered] = await play(conversation, ask("say blue", { task_id }));
     expect(answered?.result).toBe("blue");
+    expect(await kept(conversation), "A2ATASK-4").toEqual(["context"]);
     const [, second] = await remote.seen("SendMessage", 2);
     expect(second?.params.message).toMatchObject({ taskId: task_id });
     const stranger = await remote.conversation();
@@ -254,6 +263,7 @@ describe("I12 nothing happens twice", () => {
     await remote.seen("SendMessage", 1);
     await conversation.stop(turnId);
     await remote.seen("CancelTask", 1);
+    await expect.poll(() => kept(conversation), { message: "A2ATASK-4" }).toEqual([]);
     expect(await remote.runs()).toEqual(["wait report"]);
     const ids = (await remote.seen("SendMessage", 3)).map(({ params }) => params.message?.messageId);
     expect(new Set(ids).size).toBe(1);
@@ -271,6 +281,18 @@ describe("I12 nothing happens twice", () => {
     await conversation.stop(turnId);
     await remote.seen("CancelTask", 1);
     expect(await remote.runs()).toEqual(["wait report"]);
+  });
+
+  test("A2ATASK-1 A2ATASK-4 a task that its server has lost ends the call at once", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation();
+    const { turnId } = await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
+    const types = async () => (await conversation.journalOf(turnId)).map(({ type }) => type);
+    await expect.poll(types, { timeout: 30_000 }).toContain("tool.continued");
+    await remote.set({ status: 404 });
+    const [result] = await ended(conversation, turnId);
+    expect(result?.error).toMatchObject({ code: "NOT_FOUND" });
+    expect(await kept(conversation)).toEqual(["context"]);
   });
 
   test("A2ATASK-1 A2ATASK-2 the time limit of the tool ends the call, and cancels the task", async () => {

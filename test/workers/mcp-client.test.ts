@@ -765,6 +765,18 @@ describe("I11 a question of a server is a request for approval", () => {
     ]);
   });
 
+  test("ELICIT-6 a state without questions repeats the call at once, at most ten times", async () => {
+    const before = (await seen("desk", "tools/call")).length;
+    const conversation = await createConversation(await agentWith(["mcp:desk/ask"]));
+    const calls = ["busy", "hollow"].map((text) => ({ call: "mcp__desk__ask", input: { text } }));
+    const { results } = await play(conversation, ...calls);
+    expect(results.map(({ result, error }) => result ?? error?.message)).toEqual([
+      'Repeated with "later".',
+      expect.stringContaining("has no question"),
+    ]);
+    expect(await seen("desk", "tools/call")).toHaveLength(before + 2 + 11);
+  });
+
   test("I11 a server of an older revision gets a refusal during the call", async () => {
     await fresh("session", { tools: [ASK] });
     const conversation = await createConversation(await agentWith(["mcp:session/ask"]));

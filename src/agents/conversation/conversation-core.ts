@@ -3,14 +3,16 @@ import { BUDGET_LEASE } from "../../protocol/budget-lease.ts";
 import type { Caller } from "../../protocol/caller-schemas.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
+import { remoteCallKey } from "../../protocol/remote-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
+import type { ToolStateStore } from "../base/calls/tool-state-store.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
 import type { ActorShell } from "../base/runtime/shell.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import type { RuntimeContext } from "./context.ts";
-import { callEnvelopes, endedCalls } from "./core/call-envelopes.ts";
+import { callEnvelopes, endedCalls, endedRemoteCalls } from "./core/call-envelopes.ts";
 import { originOf } from "./core/caller.ts";
 import type { CallEnvelope } from "./core/caller-envelopes.ts";
 import type { PlanInput, StoredTurns } from "./core/decisions.ts";
@@ -54,6 +56,7 @@ interface CoreContext
     Pick<RuntimeContext, "approvalTimeoutMs" | "outboxRoom" | "approvals" | "titles" | "subscribers">,
     Required<Pick<PlanInput, "inProgress" | "sideCallInProgress" | "sizesAfter" | "requestTokens">> {
   listing: Pick<RuntimeContext["listing"], "note">;
+  toolState: Pick<ToolStateStore, "put">;
   /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` if no message may begin. */
   drainFrom(state: ConversationState): number | null;
 }
@@ -111,6 +114,8 @@ export class ConversationCore
   write(before: ConversationState, transition: Transition, now: number): ConversationCommit | null {
     if (transition.entries.length === 0) return null;
     const written = this.store.commit(transition, now);
+    for (const id of endedRemoteCalls(before, transition))
+      this.context.toolState.put(remoteCallKey(id), null);
     const isWaitChanged = changesWaiting(before, written.state, transition);
     if (transition.entries.some(givesTitle))
       this.context.listing.note().catch((error: unknown) => console.error(error));

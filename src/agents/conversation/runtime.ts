@@ -340,7 +340,8 @@ export class ConversationRuntime implements StoredConversation {
     const sizesAfter = (turn: Turn, high: number) => this.#windows.sizesAfter(turn, high);
     const drainFrom = (state: ConversationState) => this.queue.drainFrom(state);
     const planning = { drainFrom, inProgress, sideCallInProgress, sizesAfter, requestTokens };
-    return new ConversationCore(this.store, { ...this.context, ...planning }, this.context.clock.now());
+    const context = { ...this.context, ...planning, toolState: this.#toolState };
+    return new ConversationCore(this.store, context, this.context.clock.now());
   }
 
   #effectContext(): EffectContext {

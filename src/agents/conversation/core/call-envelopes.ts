@@ -10,6 +10,7 @@
  *             who leaves may not. The lists have numbers, and the list with the highest number counts.
  * A2ATASK-2  If a call of a remote agent was stopped, its time limit has passed, or its outcome is unknown, its task is cancelled at the other
  *            server, also after a crash.
+ * A2ATASK-4  The stored call of a remote agent is deleted in the commit of its result. The receiver of a cancellation deletes it, too.
  * FLOWCALL-3  The run of a call is cancelled if the call was stopped, its time limit has passed, or it is unknown whether its start has
  *             arrived. A start that arrives after its cancellation is refused.
  */
@@ -38,7 +39,7 @@ import { userOf, worksForRun } from "./called-workflow.ts";
 import { type CallEnvelope, type CommittedState, callerEnvelopes, jsonOf } from "./caller-envelopes.ts";
 import { CALL_GRACE_MS } from "./conversation-limits.ts";
 import { correlationOf } from "./correlation.ts";
-import { isSent, type Operation, OUTCOME_UNKNOWN } from "./operation.ts";
+import { isOpen, isSent, type Operation, OUTCOME_UNKNOWN } from "./operation.ts";
 import { pathTo } from "./planning/call-guards.ts";
 import { targetInput } from "./shown-call.ts";
 import { type ConversationIdentity, type ConversationState, chainOf, workspaceIn } from "./state.ts";
@@ -66,7 +67,7 @@ export function callEnvelopes(
       if (!isSent(operation) && operation.remote === undefined) continue;
       const earlier = known?.find(({ item }) => item === operation.item);
       if (operation.remote !== undefined) {
-        if (earlier !== undefined && mayRun(earlier) && isGivenUp(operation, earlier))
+        if (earlier !== undefined && needsCancellation(operation, earlier))
           envelopes.push(remoteCancellation(record, turn, operation));
         continue;
       }
@@ -103,6 +104,23 @@ export function endedCalls(
   });
 }
 
+/** Returns the ids of the calls of remote agents that end with a commit, and need no cancellation (A2ATASK-4). */
+export function endedRemoteCalls(
+  before: ConversationState,
+  { touched }: Pick<Transition, "touched">,
+): string[] {
+  return [...touched.values()].flatMap((turn) => {
+    const open = (before.active.get(turn.n)?.operations ?? []).filter(
+      (operation) => operation.remote !== undefined && isOpen(operation),
+    );
+    const ended = open.filter((earlier) => {
+      const now = turn.operations.find(({ item }) => item === earlier.item);
+      return now !== undefined && !isOpen(now) && !needsCancellation(now, earlier);
+    });
+    return ended.map(({ item }) => operationId(turn, item));
+  });
+}
+
 /** Returns the bytes that a call takes in the outbox, at most. */
 export function callBytes(state: CommittedState, turn: Turn, operation: Operation): number {
   return utf8Length(JSON.stringify(begin(state, turn, operation))) + CALL_OVERHEAD_BYTES;
@@ -115,6 +133,11 @@ function isUnderWay(operation: Operation | undefined): boolean {
 /** Reports whether an attempt of a call of a remote agent may have begun. */
 function mayRun({ status }: Operation): boolean {
   return status === "pending" || status === "interrupted";
+}
+
+/** Reports whether the task of a call of a remote agent must be cancelled (A2ATASK-2). */
+function needsCancellation(operation: Operation, earlier: Operation): boolean {
+  return mayRun(earlier) && isGivenUp(operation, earlier);
 }
 
 /** Reports whether an open call ended without a message from its agent or its run: it was stopped, or its caller waited no longer. */

@@ -23,20 +23,22 @@ export function remoteTasks({ runtime, cancelRemote }: RemoteTasksContext): Mail
   return {
     async receive({ body }): Promise<Answer> {
       const { operationId, tool, url } = validate(remoteCancelSchema, body);
-      const stored = runtime.toolState.get(remoteCallKey(operationId));
+      const key = remoteCallKey(operationId);
+      const stored = runtime.toolState.get(key);
       // Nothing was sent.
       if (stored === null) return DONE;
       const { tenant, projectId } = runtime.state.record;
       try {
         const call = validate(remoteCallSchema, stored);
         await cancelRemote?.({ tenant, projectId }, { tool, url }, call, lostMessage(runtime, operationId));
-        return DONE;
       } catch (error) {
         const data = toErrorData(error);
-        return data.retriable
-          ? { type: "busy", error: data }
-          : { type: "refused", error: data, recorded: true };
+        if (data.retriable) return { type: "busy", error: data };
+        runtime.toolState.put(key, null);
+        return { type: "refused", error: data, recorded: true };
       }
+      runtime.toolState.put(key, null);
+      return DONE;
     },
   };
 }
