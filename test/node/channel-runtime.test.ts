@@ -252,6 +252,20 @@ test("CHANNEL-2 CHANNEL-5 crashes use up no attempts: a text and a message wait 
   expect(sent.slice(20)).toEqual(["…", "1: First."]);
 });
 
+test("CHANNEL-3 a changed agent begins with a new message, and a begun message ends where it began", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  for (const hasBegun of [false, true]) {
+    const { store, database, clock, live } = threadWith({ deliver: async () => ({ status: "delivered" }) });
+    database.transaction(() => {
+      store.addInput({ ...EVENT, agentId: "other", id: "first" }, clock.now());
+      if (hasBegun) store.placeInput(1, "conv_1");
+    });
+    live().wake();
+    await clock.advance(1);
+    expect(store.find()).toMatchObject(hasBegun ? { agentId: "guide" } : { agentId: "other", generation: 1 });
+  }
+});
+
 test("CHANNEL-4 a refused message holds up no frames, and a message whose start is unknown does", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   for (const [code, isHeldUp] of [
