@@ -9,6 +9,8 @@
  * A2ACALL-9  If a call is cancelled, its task is cancelled at the server. If the answer to the message of an idempotent tool was lost, the
  *            cancellation sends the same message again to learn the task.
  * A2ACALL-10  An attempt follows a new task for ten seconds. After that, each further attempt asks once, with growing pauses.
+ * A2ACALL-11 If a request for a known task fails, the client asks again later, until the time limit of the tool. The call ends only if the agent
+ *            refuses the request by the protocol, or its answer is too large. Then the client cancels the task.
  */
 import type { DeployedCode } from "../library/registry/deployed-code.ts";
 import { Continued } from "../library/tools/continued.ts";
@@ -29,7 +31,7 @@ import { unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
-import { AgentRequests, Refusal, type RequestPorts } from "./requests.ts";
+import { AgentRequests, Refusal, type RequestPorts, TooLarge } from "./requests.ts";
 import { contentOf, isAsking, taskResult } from "./results.ts";
 import { A2A_VERSION, cardSchema, type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
 
@@ -307,12 +309,14 @@ async function taskOfMessage(
   }
 }
 
-/** Returns a task; `null` if the agent cannot be asked now. Throws `ToolError`. */
+/** Returns a task; `null` if the agent cannot be asked now (A2ACALL-11). Throws `ToolError`. */
 async function taskOf(requests: AgentRequests, call: RemoteCall, id: string): Promise<RemoteTask | null> {
   try {
     return { ...(await requests.call(call, "GetTask", { id, historyLength: 0 }, taskSchema)), id };
   } catch (error) {
-    if (error instanceof ToolError && error.retriable) return null;
+    const isRefused = error instanceof Refusal && !error.retriable;
+    if (!isRefused && !(error instanceof TooLarge)) return null;
+    await cancelTask(requests, call, id).catch(() => undefined);
     throw error;
   }
 }

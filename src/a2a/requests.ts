@@ -44,6 +44,9 @@ export interface RequestPorts {
 /** The agent refused a request. */
 export class Refusal extends ToolError {}
 
+/** An answer has more than `MAX_RESPONSE_BYTES`. */
+export class TooLarge extends ToolError {}
+
 /** The requests to one agent, within one attempt of a call. */
 export class AgentRequests {
   readonly #secrets: string[] = [];
@@ -147,7 +150,7 @@ export class AgentRequests {
           signal,
         );
         const tooLong = () =>
-          new ToolError(`The answer of "${host}" has more than ${MAX_RESPONSE_BYTES} bytes.`);
+          new TooLarge(`The answer of "${host}" has more than ${MAX_RESPONSE_BYTES} bytes.`);
         const bytes = await this.#whole(url, () => bytesOf(response.body, MAX_RESPONSE_BYTES, tooLong));
         const parsed = parseJson(new TextDecoder().decode(bytes));
         if (parsed === undefined) throw new ToolError(`The answer of "${host}" is not JSON.`);

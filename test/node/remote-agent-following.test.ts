@@ -84,3 +84,33 @@ test("A2ATASK-3 an attempt that follows sends no message, and asks for the store
   expect(await remote.attempt("wait report", { following: true })).toBe("report");
   expect(await remote.seen("SendMessage")).toHaveLength(1);
 });
+
+test.each([
+  ["status 404", { status: 404 }],
+  ["status 401", { status: 401 }],
+  ["status 403", { status: 403 }],
+  ["HTML", { html: true }],
+  ["a redirect", { redirect: "https://elsewhere.example.com/" }],
+] as const)("A2ACALL-11 %s while the client follows a task is not the end of the call", async (_, faults) => {
+  const remote = new Remote();
+  await remote.begin("wait report");
+  await remote.set(faults);
+  expect(await remote.attempt("wait report")).toBeInstanceOf(Continued);
+  await remote.set({});
+  await remote.finish();
+  expect(await remote.attempt("wait report")).toBe("report");
+  expect(await remote.seen("CancelTask")).toEqual([]);
+});
+
+test("A2ACALL-11 a refusal, and an answer that is too large, end the call and cancel the task", async () => {
+  const remote = new Remote();
+  await remote.begin("wait report");
+  await remote.set({ flood: true });
+  await expect(remote.attempt("wait report")).rejects.toThrow("more than 10485760 bytes");
+  expect(await remote.seen("CancelTask")).toHaveLength(1);
+  await remote.set({});
+  const key = remoteCallKey(OPERATION);
+  await remote.state.put(key, { ...Object(await remote.state.get(key)), taskId: "unknown" });
+  await expect(remote.attempt("wait report")).rejects.toThrow("refused GetTask");
+  expect((await remote.seen("CancelTask")).map(({ params }) => params.id)).toContain("unknown");
+});

@@ -13,6 +13,8 @@ export interface A2aFaults {
   taskId?: string;
   /** Each request of a method has this status. */
   status?: number;
+  /** Each request of a method has a page of HTML as its answer, with status 200. */
+  html?: true;
   /** The answers to methods have no end. */
   flood?: true;
   /** The server starts a new task for each message, also for a repeated message id. */
