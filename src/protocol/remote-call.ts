@@ -11,14 +11,6 @@ export const REMOTE_CANCEL = "remote_task.cancel";
 /** The identity of a tool that a remote agent answers. */
 const tool = { library: z.string(), id: z.string() };
 
-export const remoteCancelSchema = z.object({
-  operationId: z.string(),
-  tool: z.object(tool),
-  url: serverAddressSchema,
-});
-
-export type RemoteCancelBody = z.infer<typeof remoteCancelSchema>;
-
 /** A call that may have been sent. It is stored before the message is sent, so that a repeated attempt sends the same message. */
 export const remoteCallSchema = z.object({
   /** The address for requests. */
@@ -35,6 +27,18 @@ export const remoteCallSchema = z.object({
 });
 
 export type RemoteCall = z.infer<typeof remoteCallSchema>;
+
+export const remoteCancelSchema = z.object({
+  operationId: z.string(),
+  tool: z.object(tool),
+  url: serverAddressSchema,
+  /** Absent in envelopes of older releases. */
+  projectId: z.string().exactOptional(),
+  /** The call as it was stored when the envelope was made, for a conversation that is deleted. Absent if no call was stored. */
+  call: remoteCallSchema.exactOptional(),
+});
+
+export type RemoteCancelBody = z.infer<typeof remoteCancelSchema>;
 
 /** The beginning of the keys of remote agents in the tool state. Lists of tool state do not contain them. */
 export const REMOTE_STATE = "a2a.";

@@ -95,7 +95,8 @@ class Served implements AgentExecutor {
     const id = params.message?.messageId;
     const known = id === undefined || this.faults.forgetful ? undefined : this.#answers.get(id);
     const context = new ServerCallContext({ requestedVersion: VERSION });
-    const answered = known ?? this.#rpc.handle(body, context);
+    const asked = this.faults.lostTasks ? { ...body, params: { ...params, id: "lost" } } : body;
+    const answered = known ?? this.#rpc.handle(asked, context);
     if (id !== undefined) this.#answers.set(id, answered);
     const answer = await answered;
     if (lose?.method === method && lose.times > 0) {

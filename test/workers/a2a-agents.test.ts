@@ -6,7 +6,15 @@ import type { A2aFaults, SeenA2a } from "../support/a2a-script.ts";
 import type { StepScript } from "../support/provider-script.ts";
 import { postTool } from "./authoring.ts";
 import { post } from "./http-client.ts";
-import { ADA, checkInvariants, crash, createConversation, request, type TestConversation } from "./world.ts";
+import {
+  ADA,
+  checkInvariants,
+  crash,
+  createConversation,
+  request,
+  skipInvariants,
+  type TestConversation,
+} from "./world.ts";
 
 afterAll(checkInvariants);
 
@@ -283,16 +291,31 @@ describe("I12 nothing happens twice", () => {
     expect(await remote.runs()).toEqual(["wait report"]);
   });
 
-  test("A2ATASK-1 A2ATASK-4 a task that its server has lost ends the call at once", async () => {
+  test("A2ACALL-11 A2ATASK-4 a task that its server has lost ends the call at once", async () => {
     const remote = new Remote();
     const conversation = await remote.conversation();
     const { turnId } = await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
     const types = async () => (await conversation.journalOf(turnId)).map(({ type }) => type);
     await expect.poll(types, { timeout: 30_000 }).toContain("tool.continued");
-    await remote.set({ status: 404 });
+    await remote.set({ lostTasks: true });
     const [result] = await ended(conversation, turnId);
-    expect(result?.error).toMatchObject({ code: "NOT_FOUND" });
+    expect(result?.error?.message).toContain("refused GetTask");
     expect(await kept(conversation)).toEqual(["context"]);
+  });
+
+  test("A2ATASK-5 a deleted conversation cancels the task, also if the other server is down at first", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation();
+    const { turnId } = await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
+    const types = async () => (await conversation.journalOf(turnId)).map(({ type }) => type);
+    await expect.poll(types, { timeout: 30_000 }).toContain("tool.continued");
+    await remote.set({ status: 503 });
+    skipInvariants(conversation);
+    expect((await request(conversation.path, { method: "DELETE" })).status).toBe(204);
+    await remote.seen("CancelTask", 1);
+    await remote.set({});
+    const requests = await remote.seen("CancelTask", 2);
+    expect(new Set(requests.map(({ params }) => params.id)).size).toBe(1);
   });
 
   test("A2ATASK-1 A2ATASK-2 the time limit of the tool ends the call, and cancels the task", async () => {

@@ -3,7 +3,12 @@ import { BUDGET_LEASE } from "../../protocol/budget-lease.ts";
 import type { Caller } from "../../protocol/caller-schemas.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
-import { remoteCallKey } from "../../protocol/remote-call.ts";
+import {
+  REMOTE_CANCEL,
+  remoteCallKey,
+  remoteCallSchema,
+  remoteCancelSchema,
+} from "../../protocol/remote-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
@@ -14,7 +19,7 @@ import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import type { RuntimeContext } from "./context.ts";
 import { callEnvelopes, endedCalls, endedRemoteCalls } from "./core/call-envelopes.ts";
 import { originOf } from "./core/caller.ts";
-import type { CallEnvelope } from "./core/caller-envelopes.ts";
+import { type CallEnvelope, jsonOf } from "./core/caller-envelopes.ts";
 import type { PlanInput, StoredTurns } from "./core/decisions.ts";
 import {
   backgroundEffects,
@@ -56,7 +61,7 @@ interface CoreContext
     Pick<RuntimeContext, "approvalTimeoutMs" | "outboxRoom" | "approvals" | "titles" | "subscribers">,
     Required<Pick<PlanInput, "inProgress" | "sideCallInProgress" | "sizesAfter" | "requestTokens">> {
   listing: Pick<RuntimeContext["listing"], "note">;
-  toolState: Pick<ToolStateStore, "put">;
+  toolState: Pick<ToolStateStore, "get" | "put">;
   /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` if no message may begin. */
   drainFrom(state: ConversationState): number | null;
 }
@@ -144,10 +149,17 @@ export class ConversationCore
     const calls = callEnvelopes(before, state, transition);
     return [
       ...transition.envelopes,
-      ...calls.map((call) => this.#numbered(call)),
+      ...calls.map((call) => this.#numbered(call.type === REMOTE_CANCEL ? this.#withRemoteCall(call) : call)),
       ...this.#leaseRequests(before, state),
       ...(this.context.subscribers?.envelopes(state.seq) ?? []),
     ];
+  }
+
+  /** Adds the stored call to a cancellation, because a deleted conversation no longer has it (A2ATASK-5). */
+  #withRemoteCall(envelope: CallEnvelope): CallEnvelope {
+    const body = remoteCancelSchema.parse(envelope.body);
+    const call = remoteCallSchema.safeParse(this.context.toolState.get(remoteCallKey(body.operationId)));
+    return call.success ? { ...envelope, body: jsonOf({ ...body, call: call.data }) } : envelope;
   }
 
   #numbered(envelope: CallEnvelope): NewEnvelope {

@@ -222,6 +222,7 @@ function remoteCancellation(
     operationId: id,
     tool: { library: tool?.library ?? "", id: tool?.id ?? "" },
     url: a2aTarget(tool?.definition.target)?.a2a ?? "",
+    projectId: record.projectId,
   };
   return { to: { kind: REMOTE_TASK, tenant: record.tenant, id }, type: REMOTE_CANCEL, body: jsonOf(body) };
 }

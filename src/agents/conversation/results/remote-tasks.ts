@@ -1,4 +1,8 @@
-/** The receiver of the cancellations of remote tasks (A2ATASK-2). The mailbox repeats a cancellation that the other server did not answer. */
+/**
+ * The receiver of the cancellations of remote tasks (A2ATASK-2). The mailbox repeats a cancellation that the other server did not answer.
+ *
+ * A2ATASK-5  If the conversation was deleted, the cancellation uses the call in its envelope. So it is repeated as before the deletion.
+ */
 
 import { resolveId } from "../../../protocol/ids.ts";
 import type { Answer, MailboxPeer } from "../../../protocol/mailbox-api.ts";
@@ -16,28 +20,30 @@ import { chainOf } from "../core/state.ts";
 import type { ConversationRuntime } from "../runtime.ts";
 
 interface RemoteTasksContext extends Pick<ActorContext, "cancelRemote"> {
-  runtime: StoredConversation & Pick<ConversationRuntime, "toolState">;
+  runtime: StoredConversation & Pick<ConversationRuntime, "toolState" | "exists">;
 }
 
 export function remoteTasks({ runtime, cancelRemote }: RemoteTasksContext): MailboxPeer {
   return {
-    async receive({ body }): Promise<Answer> {
-      const { operationId, tool, url } = validate(remoteCancelSchema, body);
+    async receive({ to: { tenant }, body }): Promise<Answer> {
+      const cancel = validate(remoteCancelSchema, body);
+      const { operationId, tool, url } = cancel;
       const key = remoteCallKey(operationId);
-      const stored = runtime.toolState.get(key);
+      const stored = runtime.exists ? runtime.toolState.get(key) : (cancel.call ?? null);
       // Nothing was sent.
       if (stored === null) return DONE;
-      const { tenant, projectId } = runtime.state.record;
       try {
+        const projectId = cancel.projectId ?? runtime.state.record.projectId;
         const call = validate(remoteCallSchema, stored);
-        await cancelRemote?.({ tenant, projectId }, { tool, url }, call, lostMessage(runtime, operationId));
+        const lost = runtime.exists ? lostMessage(runtime, operationId) : undefined;
+        await cancelRemote?.({ tenant, projectId }, { tool, url }, call, lost);
       } catch (error) {
         const data = toErrorData(error);
         if (data.retriable) return { type: "busy", error: data };
-        runtime.toolState.put(key, null);
+        if (runtime.exists) runtime.toolState.put(key, null);
         return { type: "refused", error: data, recorded: true };
       }
-      runtime.toolState.put(key, null);
+      if (runtime.exists) runtime.toolState.put(key, null);
       return DONE;
     },
   };
