@@ -6,6 +6,7 @@ export const RECORD_KEY = "conversation";
 
 /** The prefixes of a conversation's keys, except the key of its record. */
 export const CONVERSATION_KEYS = [
+  "a2a.",
   "answer:",
   "ask:",
   "chain:",
