@@ -27,7 +27,7 @@ import {
   remoteCallKey,
   remoteCallSchema,
 } from "../protocol/remote-call.ts";
-import { unavailable } from "../shared/errors.ts";
+import { DramatisError, unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
@@ -102,18 +102,27 @@ export class RemoteAgents {
       const answer = await this.#send(requests, call, { operationId, text, tool, url, state });
       const contextId = "task" in answer ? answer.task.contextId : answer.message.contextId;
       requests.checkIds("task" in answer ? [answer.task.id, contextId] : [contextId]);
-      if (contextId) await state.put(await contextKey({ tool, url }), contextId);
-      if ("message" in answer) return requests.clean(contentOf([answer.message.parts]));
+      const keepContext = async () => {
+        if (contextId) await state.put(await contextKey({ tool, url }), contextId);
+      };
+      if ("message" in answer) {
+        await keepContext();
+        return requests.clean(contentOf([answer.message.parts]));
+      }
       const { task } = answer;
+      // First the task: a crash, or a deleted conversation, must not lose it.
       call = { ...call, taskId: task.id };
       await state.put(key, call);
+      await keepContext();
       // The question is answered.
       if (call.continues !== undefined) await state.put(await openKey({ tool, url }, call.continues), null);
       signal.throwIfAborted();
       return await this.#follow(requests, call, task, { tool, url, state, signal });
     } catch (error) {
       // A ToolError is the end of the attempt's time. The work continues.
-      if (signal.aborted && !(signal.reason instanceof ToolError) && call?.taskId !== undefined)
+      const isStopped = signal.aborted && !(signal.reason instanceof ToolError);
+      const isDeleted = error instanceof DramatisError && error.code === "NOT_FOUND";
+      if ((isStopped || isDeleted) && call?.taskId !== undefined)
         await cancelTask(requests, call, call.taskId).catch(() => undefined);
       throw error;
     }

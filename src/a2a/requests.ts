@@ -88,9 +88,12 @@ export class AgentRequests {
     );
     if (!("error" in answer)) return this.#checked(schema, answer.result, what);
     const { code, message } = answer.error;
-    throw new Refusal(`The remote agent refused ${method}: ${cut(message, MAX_MESSAGE)} (${code})`, {
-      retriable: code === INTERNAL,
-    });
+    throw new Refusal(
+      `The remote agent refused ${method}: ${cut(redactSecrets(message, this.#secrets), MAX_MESSAGE)} (${code})`,
+      {
+        retriable: code === INTERNAL,
+      },
+    );
   }
 
   /** Returns the result of `work`. The errors that leave it have no secret of the requests (A2ACALL-3). */

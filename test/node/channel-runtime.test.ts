@@ -362,9 +362,9 @@ test("CHANNEL-5 a text that may have been sent is not sent again after a life wi
 });
 
 describe("CHANNEL-7 a preview", () => {
-  const delta = (offset: number, text: string) =>
+  const delta = (messageId: string, offset: number, text: string) =>
     new TextEncoder().encode(
-      `${JSON.stringify({ v: 1, type: "message.delta", time: "2026-01-01T00:00:00Z", turnId: "turn_1", messageId: "msg_1", data: { offset, text } })}\n`,
+      `${JSON.stringify({ v: 1, type: "message.delta", time: "2026-01-01T00:00:00Z", turnId: "turn_1", messageId, data: { offset, text } })}\n`,
     );
 
   /** A preview of a message that grows every second, for `seconds`. */
@@ -374,13 +374,16 @@ describe("CHANNEL-7 a preview", () => {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     void preview.follow(readable);
     const writer = writable.getWriter();
-    for (let second = 0; second < seconds; second += 1) {
-      void writer.write(delta(second, "x"));
-      // The stream is read in real time.
-      await new Promise((resolve) => setImmediate(resolve));
-      await clock.advance(1_000);
-    }
-    return preview;
+    const write = async (messageId: string, count: number) => {
+      for (let second = 0; second < count; second += 1) {
+        void writer.write(delta(messageId, second, "x"));
+        // The stream is read in real time.
+        await new Promise((resolve) => setImmediate(resolve));
+        await clock.advance(1_000);
+      }
+    };
+    await write("msg_1", seconds);
+    return { preview, write };
   }
 
   test.each([
@@ -403,10 +406,25 @@ describe("CHANNEL-7 a preview", () => {
     ]);
   });
 
+  test("ends if its placeholder is refused by an error", async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const deliver = vi.fn(() => Promise.reject(new Error("No answer.")));
+    await growing({ deliver, edit: async () => ({ status: "delivered" }) }, 20);
+    expect(deliver).toHaveBeenCalledTimes(1);
+  });
+
+  test("CHANNEL-3 of a deleted conversation shows nothing more", async () => {
+    const deliver = vi.fn(async (): Promise<ChannelDelivery> => ({ status: "delivered", reference: "1" }));
+    const { preview, write } = await growing({ deliver, edit: async () => ({ status: "delivered" }) }, 2);
+    preview.stop();
+    await write("msg_2", 5);
+    expect(deliver).toHaveBeenCalledTimes(1);
+  });
+
   test("that ends while its placeholder is sent shows no text", async () => {
     const answer = Promise.withResolvers<ChannelDelivery>();
     const edit = vi.fn(async (): Promise<ChannelDelivery> => ({ status: "delivered" }));
-    const preview = await growing({ deliver: () => answer.promise, edit }, 2);
+    const { preview } = await growing({ deliver: () => answer.promise, edit }, 2);
     const ended = preview.end();
     answer.resolve({ status: "delivered", reference: "1" });
     await ended;

@@ -90,6 +90,18 @@ describe("a question", () => {
   });
 });
 
+test("A2ACALL-4 the task is stored before the context, so that a crash does not lose it", async () => {
+  const remote = new Remote();
+  const puts: string[] = [];
+  const { put } = remote.state;
+  remote.state.put = async (key, value) => {
+    puts.push(key.split(".")[1] ?? "");
+    await put.call(remote.state, key, value);
+  };
+  expect(await remote.call("op_1", { message: "say hello" })).toBe("hello");
+  expect(puts).toEqual(["call", "call", "context"]);
+});
+
 describe("secrets of the project", () => {
   test.each([
     ["version", { version: SECRET }],

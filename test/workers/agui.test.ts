@@ -647,7 +647,18 @@ describe("I12 the official AG-UI client: questions of workflows", () => {
         ...{ interruptId: id, status: "resolved" as const, payload: { approved: true } },
       }));
     await thread.run({ resume: resume() });
-    expect(thread.http.pendingInterrupts.map(({ message }) => message)).toEqual(["To whom?", "To whom?"]);
+    const questions = thread.http.pendingInterrupts;
+    expect(questions.map(({ message }) => message)).toEqual(["To whom?", "To whom?"]);
+    const [first, second] = resume();
+    const wrong = client("agui-asker", thread.http.threadId);
+    const mixed = [
+      { interruptId: first?.interruptId ?? "", status: "cancelled" as const },
+      second ?? expect.fail(),
+    ];
+    await expect(wrong.run({ resume: mixed })).rejects.toMatchObject({ status: 422 });
+    const page = client("agui-asker", thread.http.threadId);
+    await page.run();
+    expect(page.http.pendingInterrupts).toEqual(questions);
     const { last } = await thread.run({ resume: resume() });
     expect(last).toMatchObject({ outcome: { type: "success" } });
     expect(shownIn(thread.http.messages).at(-1)).toEqual(["assistant", "I asked."]);

@@ -729,6 +729,29 @@ describe("I11 a question of a server is a request for approval", () => {
     expect(ended.flatMap(({ delta = "" }) => delta).join("")).toContain("Done.");
   });
 
+  test("ELICIT-5 AGUI-5 of two answers that come together, both count or none", async () => {
+    const agent = await agentWith(["mcp:desk/ask"]);
+    const threadId = crypto.randomUUID();
+    const run = async (more: object) => {
+      const body = { threadId, runId: crypto.randomUUID(), messages: [], ...more };
+      return send(`/agui/${agent}`, { method: "POST", body: JSON.stringify(body) }, ADA);
+    };
+    const interrupts = async (response: Response) =>
+      JSON.parse((await response.text()).trim().split("\n\n").at(-1)?.slice("data: ".length) ?? "{}").outcome
+        .interrupts as { id: string }[];
+    const call = { call: "mcp__desk__ask", input: { text: "form" } };
+    const script = new Play({ replies: [[call, call], [{ text: "Done." }]] });
+    const asked = await interrupts(
+      await run({ messages: [{ id: "m1", role: "user", content: script.content }] }),
+    );
+    const resume = [true, "perhaps"].map((sure, index) => ({
+      ...{ interruptId: asked[index]?.id, status: "resolved" },
+      payload: { approved: true, values: { sure } },
+    }));
+    expect((await run({ resume })).status).toBe(422);
+    expect(await interrupts(await run({}))).toEqual(asked);
+  });
+
   test("ELICIT-3 a question with an address shows its host only", async () => {
     const { data, answer, result } = await begin("url");
     expect(data.elicitation).toEqual({ message: "Sign in.", host: "login.example.com", round: 1 });
@@ -749,7 +772,9 @@ describe("I11 a question of a server is a request for approval", () => {
       );
       const body = { approved: true, values: { sure: true }, round };
       // Repeated answers to earlier questions, as after a lost answer, count for none.
-      if (round > 1) expect((await answer({ ...body, round: round - 1 })).status).toBe(409);
+      if (round > 1)
+        for (const approved of [true, false])
+          expect((await answer({ ...body, approved, round: round - 1 })).status).toBe(409);
       expect((await answer(body)).status).toBe(200);
     }
     expect((await result())?.error?.message).toContain("asks for input of a person");

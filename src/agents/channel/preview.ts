@@ -2,7 +2,7 @@
  * The text of a running turn, shown in the channel while it grows.
  *
  * CHANNEL-7  A text that is not complete after `FIRST_MS` is shown, and replaced at most every `EDIT_MS`. The complete text replaces the preview. A
- *            preview passes no text that waits. An error of a preview ends it, and changes no turn and no post. The error of a turn replaces the
+ *            preview passes no text that waits. A placeholder that fails ends the preview. An error changes no turn and no post. The error of a turn replaces the
  *            preview of a message that has no complete text.
  */
 import type { Clock } from "../../ports/clock.ts";
@@ -35,6 +35,7 @@ export class TurnPreview {
   /** The message that grows; `null` if none does. */
   #message: { id: string; text: string; reference?: string } | null = null;
   #complete = new Set<string>();
+  #isOver = false;
   #sentAt = Number.NEGATIVE_INFINITY;
   #timer: (() => void) | null = null;
   #sending: Promise<void> | null = null;
@@ -66,6 +67,12 @@ export class TurnPreview {
     await this.#sending;
   }
 
+  /** Shows nothing more of the turn. */
+  stop(): void {
+    this.#isOver = true;
+    this.#stop();
+  }
+
   #close(messageId: string): void {
     this.#complete.add(messageId);
     if (this.#message?.id === messageId) this.#stop();
@@ -79,7 +86,7 @@ export class TurnPreview {
 
   #push(frame: Frame): void {
     const { messageId } = frame;
-    if (messageId === undefined || this.#complete.has(messageId)) return;
+    if (messageId === undefined || this.#isOver || this.#complete.has(messageId)) return;
     if (frame.type === "message.completed") return void this.end(messageId);
     if (frame.type !== "message.delta") return;
     const { offset, text } = frame.data;
@@ -129,6 +136,8 @@ export class TurnPreview {
       if (result.status === "failed" && !result.retryable) this.#close(messageId);
     } catch (error) {
       console.warn("A preview was not sent.", error);
+      // Nobody knows the place of the placeholder.
+      if (message.reference === undefined) this.#close(messageId);
     }
   }
 }

@@ -141,7 +141,7 @@ export class ChannelRuntime {
     }
     if (ended !== undefined) {
       for (const [turnId, preview] of this.#previews)
-        if (this.store.placeOf(turnId)?.conversationId === from) void preview.end();
+        if (this.store.placeOf(turnId)?.conversationId === from) preview.stop();
       if (record.conversation?.id === from) this.store.renew(record);
       this.store.forget(from);
     }
@@ -182,9 +182,10 @@ export class ChannelRuntime {
       const attempts = input.attempts + 1;
       console.warn("A message of a channel could not begin its turn.", error);
       await this.#commit(() => {
-        if (isRefusal(error) && input.conversationId === undefined) this.store.placeInput(seq, null);
-        if (mayPass && attempts < MAX_ATTEMPTS)
+        if (mayPass && attempts < MAX_ATTEMPTS) {
+          if (isRefusal(error) && input.conversationId === undefined) this.store.placeInput(seq, null);
           return this.store.delayInput(seq, attempts, clock.now() + pauseMs(attempts));
+        }
         this.store.endInput(seq, null);
         this.store.addPost(surface, { text: refusalOf(error) }, {}, clock.now());
       });

@@ -155,12 +155,18 @@ export async function runTool(
     return { result: await succeeded(value), ...did() };
   } catch (error) {
     if (!signal.aborted) return { ...failedAttempt(call, error), ...did() };
-    if (work !== undefined) onAbandoned(work.then(succeeded));
+    if (work !== undefined) onAbandoned(work.then((value) => succeeded(finished(value))));
     const cancelled = new ToolError("The call was cancelled.", { code: "CANCELLED" });
     return { result: failedResult(call.toolCallId, cancelled), ...did() };
   } finally {
     running = false;
   }
+}
+
+/** Returns the value of a tool that has a result. Throws for a tool that has none yet, because its work continues elsewhere. */
+function finished(value: unknown): unknown {
+  if (!(value instanceof Continued || value instanceof Asked || value instanceof Deferred)) return value;
+  throw new ToolError("The call was cancelled.", { code: "CANCELLED" });
 }
 
 /** Returns the output of a call, or a view of it if it is too large for the caller's turn (LARGE-1). */

@@ -179,7 +179,7 @@ function answerOf(
     const answer = isJson(payload) ? payload : null;
     return { ...call, approved: !isCancelled, isCancelled, gate: { ...gate, answer } };
   }
-  if (isCancelled) return { ...call, approved: false, isCancelled };
+  if (isCancelled) return { ...call, approved: false, isCancelled, ...defined({ round }) };
   const { approved, reason, values } = validate(approval, payload, `${path}/payload`);
   return { ...call, approved, ...defined({ reason, values, round }), isCancelled };
 }

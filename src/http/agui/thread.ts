@@ -2,9 +2,10 @@
 import type { HeldRun } from "../../compat/agui/encoder.ts";
 import type { AgUiMessage } from "../../compat/agui/events.ts";
 import type { InterruptAnswer, RunRequest } from "../../compat/agui/request.ts";
+import { mayAnswer } from "../../protocol/approval.ts";
 import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
-import { unwrap } from "../../shared/errors.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { violations } from "../../shared/json-schema/violations.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
 import { invalidAt } from "../../shared/validation.ts";
@@ -48,16 +49,8 @@ export async function answerTurn(
   if (answers.some(({ operationId, gate }) => gate !== undefined && gate.runId !== runs.get(operationId)))
     throw invalidAt("/resume", "The interrupts must belong to this thread.");
   // A wrong answer has no effect, and neither have the answers beside it (AGUI-5).
-  for (const [index, { gate, isCancelled }] of answers.entries())
-    if (gate !== undefined && !isCancelled) await checkGate(ports, gate, `/resume/${index}/payload`);
-  for (const { operationId, gate, isCancelled } of answers) {
-    if (gate === undefined) continue;
-    const { waited, asksMore } = await answerGate(ports, gate, isCancelled);
-    if (waited) changed.push(operationId);
-    // The last answer of a run decides.
-    if (asksMore) held.set(operationId, gate.runId);
-    else held.delete(operationId);
-  }
+  for (const [index, answer] of answers.entries())
+    await checkGate(ports, answers, answer, `/resume/${index}`);
   const approvals = answers
     .filter(({ gate }) => gate === undefined)
     .map(({ operationId, approved, reason, values, round, isCancelled }) => ({
@@ -68,19 +61,38 @@ export async function answerTurn(
     const calls = { approvals, ...(own.length > 0 && { results: own }) };
     changed.push(...unwrap(await conversation.answerCalls(principal, calls)));
   }
+  for (const { operationId, gate, isCancelled } of answers) {
+    if (gate === undefined) continue;
+    const { waited, asksMore } = await answerGate(ports, gate, isCancelled);
+    if (waited) changed.push(operationId);
+    // The last answer of a run decides.
+    if (asksMore) held.set(operationId, gate.runId);
+    else held.delete(operationId);
+  }
   const all = [...answers, ...own].map(({ operationId }) => operationId);
   const answered = [...new Set(all)].filter((operationId) => !held.has(operationId));
   const waiting = [...held].map(([operationId, runId]) => ({ turnId, operationId, runId }));
   return { turnId, answered, changed, ...(answered.length === 0 && held.size > 0 && { held: waiting }) };
 }
 
-/** Throws `INVALID_INPUT` for an answer that does not fit the schema of a question that waits. */
-async function checkGate({ actors, principal }: Ports, { runId, operationId, answer }: Gate, path: string) {
+/** Throws for an answer to a question that cannot count: of a person who may not answer, of a wrong form, or beside the end of its workflow. */
+async function checkGate(
+  { actors, principal }: Ports,
+  answers: readonly InterruptAnswer[],
+  { gate, isCancelled }: InterruptAnswer,
+  path: string,
+): Promise<void> {
+  if (gate === undefined) return;
+  const { runId, operationId, answer } = gate;
+  const isMixed = answers.some((other) => other.gate?.runId === runId && other.isCancelled !== isCancelled);
+  if (isMixed) throw invalidAt(path, "Answer the questions of a workflow together, or cancel all of them.");
   const run = await actors.coordinator(principal.tenant, runId);
-  const { gates } = unwrap(await run.status(principal));
-  const waiting = gates.find((gate) => gate.operationId === operationId);
-  const problems = waiting === undefined ? [] : (violations(waiting.schema, answer) ?? []);
-  if (problems.length > 0) throw invalidAt(path, problems.join("; "));
+  const waiting = unwrap(await run.status(principal)).gates.find((one) => one.operationId === operationId);
+  if (waiting === undefined || isCancelled) return;
+  if (!mayAnswer(waiting, principal, true))
+    throw new DramatisError("PERMISSION_DENIED", "The rule of the question excludes you.");
+  const problems = violations(waiting.schema, answer) ?? [];
+  if (problems.length > 0) throw invalidAt(`${path}/payload`, problems.join("; "));
 }
 
 /** Answers a question of a workflow, or cancels the workflow. Reports whether the question waited, and whether others wait now. */

@@ -126,7 +126,7 @@ export class PrincipalRequests {
     for (const answer of own)
       await unlessOver(answer.mayBeOver, () => {
         this.#checkAnswerer(principal, answer.operationId);
-        if (results.hasAnswer(answer.operationId, answer.approved)) repeated.add(answer.operationId);
+        if (results.hasAnswer(answer.operationId, answer)) repeated.add(answer.operationId);
       });
     if (key !== undefined) {
       const [caller, ids] = [callerOf(principal), approvals.map(({ operationId }) => operationId)];

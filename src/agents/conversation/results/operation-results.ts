@@ -111,9 +111,12 @@ export class OperationResults {
   }
 
   /** Returns whether the operation has this answer. Throws as `approve`, and changes nothing. */
-  hasAnswer(id: string, approved: boolean): boolean {
+  hasAnswer(id: string, answer: Pick<ApprovalResolved, "approved" | "values"> & { round?: number }): boolean {
     this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
-    return isAnswered(operationAt(id, this.context.runtime.turn).operation, approved);
+    const { operation } = operationAt(id, this.context.runtime.turn);
+    if (isAnswered(operation, answer.approved)) return true;
+    checkValues(operation, answer);
+    return false;
   }
 
   /** Returns who may answer the request of an operation; `undefined` for an unknown operation. */

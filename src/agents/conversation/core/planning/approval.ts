@@ -124,18 +124,18 @@ function denied({ toolCallId, name, elicited }: Operation, outcome: Denial, reas
 }
 
 /**
- * Throws `INVALID_INPUT` for an approval whose values do not fit the question of the operation, and `CONFLICT` for an approval of an earlier
+ * Throws `INVALID_INPUT` for an approval whose values do not fit the question of the operation, and `CONFLICT` for an answer to an earlier
  * question of the call (ELICIT-5).
  */
 export function checkValues(
   { elicited }: Operation,
   { approved, values, round }: Pick<ApprovalResolved, "approved" | "values"> & { round?: number },
 ): void {
+  if (elicited !== undefined && round !== undefined && round !== elicited.round)
+    throw refused("the call asks another question now.");
   if (!approved) return;
   if (elicited !== undefined && values !== undefined && round === undefined)
     throw invalidAt("/round", "Is required with `values`: give the `round` of the question.");
-  if (elicited !== undefined && round !== undefined && round !== elicited.round)
-    throw refused("the call asks another question now.");
   const problem = valuesProblem(elicited, values);
   if (problem !== null) throw invalidAt("/values", problem, `The answer is not valid: /values: ${problem}`);
 }
