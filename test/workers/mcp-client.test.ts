@@ -4,6 +4,7 @@ import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vi
 import { D1McpLists } from "../../src/d1/mcp-lists.ts";
 import { migrate } from "../../src/d1/migrate.ts";
 import { systemClock } from "../../src/ports/system.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import type { McpServerView } from "../../src/protocol/mcp-servers.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { McpFaults, SeenRequest, ServedTool } from "../support/mcp-script.ts";
@@ -741,15 +742,20 @@ describe("I11 a question of a server is a request for approval", () => {
         .interrupts as { id: string }[];
     const call = { call: "mcp__desk__ask", input: { text: "form" } };
     const script = new Play({ replies: [[call, call], [{ text: "Done." }]] });
-    const asked = await interrupts(
-      await run({ messages: [{ id: "m1", role: "user", content: script.content }] }),
+    const response = await run({ messages: [{ id: "m1", role: "user", content: script.content }] });
+    const [conversation, turn] = ["conversation", "turn"].map((name) =>
+      response.headers.get(`x-dramatis-${name}`),
     );
+    const asked = await interrupts(response);
+    expect(asked).toHaveLength(2);
     const resume = [true, "perhaps"].map((sure, index) => ({
       ...{ interruptId: asked[index]?.id, status: "resolved" },
       payload: { approved: true, values: { sure } },
     }));
     expect((await run({ resume })).status).toBe(422);
-    expect(await interrupts(await run({}))).toEqual(asked);
+    const { body } = await get(`/api/conversations/${conversation}/turns/${turn}`, ADA);
+    const { moves } = body as unknown as TurnView;
+    expect(moves.map(({ toolCall }) => toolCall?.approval?.outcome)).toEqual([undefined, undefined]);
   });
 
   test("ELICIT-3 a question with an address shows its host only", async () => {
