@@ -149,3 +149,21 @@ test("MEMVECTORS-4 a request of an actor that stopped takes effect after the nex
     expect(await world.compared()).toEqual([["1.1 winter letter"], ["1.1 winter letter"]]);
   }
 });
+
+test("MEMVECTORS-2 MEMVECTORS-7 a request of an actor that stopped takes effect after the deletion of its memory, and the store is empty", async () => {
+  for (const lateMs of [SECOND, 29 * SECOND, 55 * SECOND, 85 * SECOND]) {
+    const world = new World(100);
+    const steps: Step[] = [
+      { do: "mood", mood: "late", lateMs },
+      { do: "put", n: 1, text: "winter letter" },
+      { do: "pump" },
+      { do: "restart" },
+      { do: "remove", n: 1 },
+    ];
+    for (const one of steps) await world.take(one);
+    await world.settle();
+    await world.memories.clock.advance(2 * MINUTE);
+    await world.settle();
+    expect(await world.compared()).toEqual([[], []]);
+  }
+});

@@ -2,7 +2,8 @@
  * Deletes vectors of erased memories and of withdrawn spaces from a vector store.
  *
  * MEMVECTORS-7  A withdrawn space leaves the store row by row. Its rows are kept until then. Each deletion of a row's vectors is repeated
- *               after a minute, in case an upsert took effect later.
+ *               after a minute, in case an upsert took effect later. If the actor stopped during a request, the minute begins when the
+ *               request would have ended.
  * MEMVECTORS-8  Deletions use the numbers of vectors that the store may have. The number of requests depends only on their count.
  */
 import { MAX_DELETED } from "../../../ports/vector-index.ts";
@@ -21,6 +22,8 @@ interface ForgottenVectors extends Omit<StoredSpaces, "changed"> {
   delete(ids: readonly string[]): Promise<void>;
   /** Time in milliseconds after which a request has taken effect. */
   settledMs: number;
+  /** Returns the time until which an unanswered request may still be under way, in milliseconds since the epoch. */
+  doubtfulUntil(): number;
 }
 
 export class Forgetting {
@@ -90,7 +93,7 @@ export class Forgetting {
         const [now] = rows.list(kind, 1, at, at + 1);
         // The vector was removed again during the request, so delete it again.
         if (now === undefined || now.sentAt !== before) continue;
-        if (before === null) rows.put(kind, { at, sentAt });
+        if (before === null) rows.put(kind, { at, sentAt: Math.max(sentAt, this.ports.doubtfulUntil()) });
         else rows.remove(kind, at);
       }
     });

@@ -85,6 +85,7 @@ export class Publication {
     this.#forgetting = new Forgetting({
       ...ports,
       settledMs: SETTLED_MS,
+      doubtfulUntil: () => this.#failure?.at ?? 0,
       delete: (ids) => this.#ask(CHANGE_MS, (index, namespace) => index.delete(namespace, ids)),
     });
   }
@@ -274,7 +275,9 @@ export class Publication {
         for (const { n, hash } of vectors) edit.publish(n, hash, UNSENT, SENT);
         const [now] = noted.list(UNSENT_BLOCKS, 1, row.at, row.at + 1);
         const isWhole = !hasUnsent(edit.vectors(row.at * rows.vectorsPerRow));
-        if (now !== undefined && isWhole) noted.put(UNSENT_BLOCKS, { at: row.at, sentAt });
+        // The rest of the block waits for deletions. What was sent must not count as sent before.
+        if (now !== undefined && (isWhole || now.sentAt !== null))
+          noted.put(UNSENT_BLOCKS, { at: row.at, sentAt: isWhole ? sentAt : null });
       }
       this.ports.changed(space, edit);
     });
