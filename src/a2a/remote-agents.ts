@@ -12,6 +12,7 @@
  * A2ACALL-11 If a request for a known task fails, the client asks again later, until the time limit of the tool. The call ends only if the agent
  *            refuses the request by the protocol, or its answer is too large. Then the client cancels the task.
  */
+
 import type { DeployedCode } from "../library/registry/deployed-code.ts";
 import { Continued } from "../library/tools/continued.ts";
 import { a2aTarget, remoteMessage, TASK_MEMBER } from "../library/tools/remote-agent.ts";
@@ -21,6 +22,7 @@ import type { Clock } from "../ports/clock.ts";
 import { sleepWith } from "../ports/deadline.ts";
 import type { ToolInvocation, ToolState } from "../protocol/executor-api.ts";
 import {
+  A2A_VERSION,
   type LostMessage,
   REMOTE_STATE,
   type RemoteCall,
@@ -33,10 +35,10 @@ import type { Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
 import { AgentRequests, Refusal, type RequestPorts, TooLarge } from "./requests.ts";
 import { contentOf, isAsking, taskResult } from "./results.ts";
-import { A2A_VERSION, cardSchema, type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
+import { cardSchema, type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
 
 const CARD_PATH = ".well-known/agent-card.json";
-/** Milliseconds for which an attempt follows a new task. */
+/** An attempt follows a new task for this time, in milliseconds. */
 const FOLLOW_MS = 10_000;
 /** The pause between two requests of such an attempt, in milliseconds: the first, and the longest. */
 const [FIRST_PAUSE_MS, MAX_PAUSE_MS] = [250, 2_000];
@@ -94,7 +96,7 @@ export class RemoteAgents {
       if (text.trim() === "") throw new ToolError("The message is empty.", { code: "INVALID_INPUT" });
       if (call === undefined) {
         const begun = await this.#begin(requests, { tool, url, state, continues });
-        // A cancellation that finds no call sends nothing.
+        // A cancellation without a stored call sends no request.
         signal.throwIfAborted();
         await state.put(key, begun);
         call = begun;
@@ -161,7 +163,7 @@ export class RemoteAgents {
     return new AgentRequests(this.ports, { url, isDeployed, credentials });
   }
 
-  /** Returns a new call: where its message goes, and what it continues (A2ACALL-5). */
+  /** Returns a new call, with the address of the agent, and the context or the task that it continues (A2ACALL-5). */
   async #begin(
     requests: AgentRequests,
     { state, continues, ...remote }: RemoteTool & { state: ToolState; continues: string | undefined },

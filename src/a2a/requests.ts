@@ -6,18 +6,20 @@
  * A2ACALL-2  A response has at most `MAX_RESPONSE_BYTES`, and arrives within 30 seconds.
  * A2ACALL-3  Requests carry the secrets of the project for the host. No result and no error has them.
  */
+
 import type { z } from "zod";
 import { checkResolved, type ResolveHost } from "../library/tasks/resolver.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
 import type { Clock } from "../ports/clock.ts";
 import { withDeadline } from "../ports/deadline.ts";
+import { A2A_VERSION } from "../protocol/remote-call.ts";
 import { bytesOf } from "../shared/byte-buffer.ts";
 import { addressProblem, unlistedHosts } from "../shared/host-rules.ts";
 import { type Json, parseJson } from "../shared/json.ts";
 import { redactSecrets, withoutValues } from "../shared/redact.ts";
 import { exactHost, serverHost } from "../shared/server-address.ts";
 import { cut } from "../shared/text.ts";
-import { A2A_VERSION, rpcAnswerSchema } from "./wire.ts";
+import { rpcAnswerSchema } from "./wire.ts";
 
 const REQUEST_MS = 30_000;
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;

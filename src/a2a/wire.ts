@@ -4,8 +4,6 @@
 import { z } from "zod";
 import type { Json } from "../shared/json.ts";
 
-export const A2A_VERSION = "1.0";
-
 /** Characters of an id. An id is sent back, and stored. */
 const id = z.string().min(1).max(1_000);
 

@@ -3,6 +3,9 @@ import { z } from "zod";
 import type { JsonObject } from "../shared/json.ts";
 import { serverAddressSchema } from "../shared/server-address.ts";
 
+/** The version of A2A that the server and the client speak. */
+export const A2A_VERSION = "1.0";
+
 /** The kind of a remote task's address in envelopes. There is no actor of this kind. */
 export const REMOTE_TASK = "remote-task";
 /** The type of an envelope that cancels a remote task. */

@@ -1,18 +1,8 @@
 /** A question that an MCP server asks during a call: its text, and the fields of the answer. */
 import type { ElicitationView } from "../../../src/client/index.ts";
-import { FORM, type GateErrors, type GateField, type GateTexts } from "../runs/gate-form.ts";
-import { ErrorNote } from "./error-note.tsx";
-import { GateFieldView } from "./gate-field.tsx";
+import { GateFields, type GateFieldsProps } from "./gate-field.tsx";
 
-interface ElicitedQuestionProps {
-  question: ElicitationView;
-  fields: readonly GateField[];
-  texts: GateTexts;
-  errors: GateErrors;
-  onType: (texts: GateTexts) => void;
-}
-
-export function ElicitedQuestion({ question, fields, texts, errors, onType }: ElicitedQuestionProps) {
+export function ElicitedQuestion({ question, ...fields }: GateFieldsProps & { question: ElicitationView }) {
   const { message, host } = question;
   return (
     <div className="space-y-3" data-testid="elicitation">
@@ -26,16 +16,7 @@ export function ElicitedQuestion({ question, fields, texts, errors, onType }: El
           page does not open it.
         </p>
       )}
-      {fields.map((field) => (
-        <GateFieldView
-          key={field.pointer}
-          field={field}
-          text={texts[field.pointer] ?? field.initial}
-          error={errors.get(field.pointer)}
-          onChange={(text) => onType({ ...texts, [field.pointer]: text })}
-        />
-      ))}
-      {errors.has(FORM) && <ErrorNote text={errors.get(FORM) ?? ""} />}
+      <GateFields {...fields} />
     </div>
   );
 }

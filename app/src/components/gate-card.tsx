@@ -8,9 +8,9 @@ import type { Json, JsonObject } from "../../../src/shared/json.ts";
 import { isExcluded, NOT_YOU } from "../approvals.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { useExcluded } from "../hooks/use-excluded.ts";
-import { answerOf, errorsAt, FORM, fieldsOf, type GateErrors, type GateTexts } from "../runs/gate-form.ts";
+import { answerOf, errorsAt, fieldsOf, type GateErrors, type GateTexts } from "../runs/gate-form.ts";
 import { ErrorNote } from "./error-note.tsx";
-import { GateFieldView } from "./gate-field.tsx";
+import { GateFields } from "./gate-field.tsx";
 import { Icon } from "./icon.tsx";
 import { InputView } from "./input-view.tsx";
 
@@ -126,16 +126,7 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
         </p>
       )}
       {Object.keys(input).length > 0 && <InputView value={input} />}
-      {fields.map((field) => (
-        <GateFieldView
-          key={field.pointer}
-          field={field}
-          text={texts[field.pointer] ?? field.initial}
-          error={errors.get(field.pointer)}
-          onChange={(text) => onType({ ...texts, [field.pointer]: text })}
-        />
-      ))}
-      {errors.has(FORM) && <ErrorNote text={errors.get(FORM) ?? ""} />}
+      <GateFields {...{ fields, texts, errors, onType }} />
       <div className="flex flex-wrap gap-2">
         {/* Disabled buttons would lose the focus. */}
         {verdicts.map((verdict) => (

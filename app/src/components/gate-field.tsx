@@ -1,8 +1,34 @@
-/** One field of the answer to a question, with its error. */
+/** The fields of the answer to a question, with their errors. */
 import type { ChangeEvent } from "react";
 import { numberText } from "../readable.ts";
-import type { GateField } from "../runs/gate-form.ts";
+import { FORM, type GateErrors, type GateField, type GateTexts } from "../runs/gate-form.ts";
+import { ErrorNote } from "./error-note.tsx";
 import { type ControlProps, FIELD, Field } from "./field.tsx";
+
+export interface GateFieldsProps {
+  fields: readonly GateField[];
+  texts: GateTexts;
+  errors: GateErrors;
+  onType: (texts: GateTexts) => void;
+}
+
+/** The fields of an answer, and the error of the whole form. */
+export function GateFields({ fields, texts, errors, onType }: GateFieldsProps) {
+  return (
+    <>
+      {fields.map((field) => (
+        <GateFieldView
+          key={field.pointer}
+          field={field}
+          text={texts[field.pointer] ?? field.initial}
+          error={errors.get(field.pointer)}
+          onChange={(text) => onType({ ...texts, [field.pointer]: text })}
+        />
+      ))}
+      {errors.has(FORM) && <ErrorNote text={errors.get(FORM) ?? ""} />}
+    </>
+  );
+}
 
 interface GateFieldProps {
   field: GateField;
@@ -11,7 +37,7 @@ interface GateFieldProps {
   onChange: (text: string) => void;
 }
 
-export function GateFieldView({ field, text, error, onChange }: GateFieldProps) {
+function GateFieldView({ field, text, error, onChange }: GateFieldProps) {
   const { pointer, label, description, isRequired, kind } = field;
   return (
     <Field

@@ -10,7 +10,7 @@ import { Icon } from "./icon.tsx";
 const MAX_VALUES = 3;
 const MAX_TEXT = 120;
 
-/** The row has a border, so the card inside has none. */
+/** The row has a border, so the card inside needs no border. */
 const PLAIN = "*:data-testid:border-0 *:data-testid:p-0";
 
 interface InboxRowProps {

@@ -10,7 +10,7 @@ import { navigate } from "../router.ts";
 import { answerOf, errorsAt, FORM, type GateErrors, type GateTexts } from "../runs/gate-form.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { FIELD, Field } from "./field.tsx";
-import { GateFieldView } from "./gate-field.tsx";
+import { GateFields } from "./gate-field.tsx";
 import { NewForm } from "./new-form.tsx";
 
 export function StartRun() {
@@ -101,17 +101,9 @@ export function StartRun() {
             )}
           </Field>
         ) : (
-          form.map((field) => (
-            <GateFieldView
-              key={field.pointer}
-              field={field}
-              text={texts[field.pointer] ?? field.initial}
-              error={errors.get(field.pointer)}
-              onChange={(typed) => setTexts((all) => ({ ...all, [field.pointer]: typed }))}
-            />
-          ))
+          <GateFields fields={form} errors={errors} texts={texts} onType={setTexts} />
         )}
-        {errors.has(FORM) && <ErrorNote text={errors.get(FORM) ?? ""} />}
+        {form === undefined && errors.has(FORM) && <ErrorNote text={errors.get(FORM) ?? ""} />}
         {fields !== undefined && (
           <button
             type="button"

@@ -136,7 +136,7 @@ export class TurnPreview {
       if (result.status === "failed" && !result.retryable) this.#close(messageId);
     } catch (error) {
       console.warn("A preview was not sent.", error);
-      // Nobody knows the place of the placeholder.
+      // The place of the placeholder is unknown.
       if (message.reference === undefined) this.#close(messageId);
     }
   }

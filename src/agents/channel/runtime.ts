@@ -263,7 +263,7 @@ export class ChannelRuntime {
     }
     await this.#commit(() => {
       if (next.type !== "again") return this.store.removePost(post);
-      // Without the channel, nobody knows more of an attempt of an earlier life.
+      // Without the channel, the result of an attempt of an earlier life stays unknown.
       const isSending = adapter === null && post.isSending;
       this.store.markPost(post.seq, isSending, attempts, clock.now() + next.pauseMs);
     });
@@ -287,7 +287,7 @@ export class ChannelRuntime {
       const { reference } = result;
       if (reference === undefined) return WITHOUT_REFERENCE;
       await this.#commit(() => this.store.putPlaceholder(seq, reference));
-      // The conversation was deleted meanwhile.
+      // The conversation was deleted during the request.
       if (this.store.nextPost()?.seq !== seq) return { status: "delivered" };
       return await edit(reference);
     } catch (error) {

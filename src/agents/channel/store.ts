@@ -44,7 +44,7 @@ export interface WaitingInput {
   subject: string;
   surface: Json;
   body: Pick<ChannelInput, "agentId" | "text" | "answer" | "untrusted">;
-  /** The conversation in which an attempt may have started the turn. */
+  /** The conversation of the attempt that may have started the turn. */
   conversationId?: string;
   /** Attempts with a result. A crash is no result. */
   attempts: number;
@@ -167,12 +167,12 @@ export class ChannelStore {
     this.#run("UPDATE channel_inputs SET is_trying = 1, due = ? WHERE seq = ?", due, seq);
   }
 
-  /** Stores the conversation in which the next attempt starts the turn; `null` after a refusal, which has started none. */
+  /** Stores the conversation of the next attempt; `null` after a refusal, which has started no turn. */
   placeInput(seq: number, conversationId: string | null): void {
     this.#run("UPDATE channel_inputs SET conversation_id = ? WHERE seq = ?", conversationId, seq);
   }
 
-  /** Stores that attempts failed, and the time of the next one. */
+  /** Stores the failed attempts, and the time of the next attempt. */
   delayInput(seq: number, attempts: number, due: number): void {
     this.#run(
       "UPDATE channel_inputs SET is_trying = 0, attempts = ?, due = ? WHERE seq = ?",

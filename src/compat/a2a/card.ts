@@ -4,7 +4,7 @@
  * A2A-13  A card needs authentication like every other route. So the extended card is the card.
  */
 import type { AgentSummary } from "../../protocol/agent-api.ts";
-import { A2A_VERSION } from "./wire.ts";
+import { A2A_VERSION } from "../../protocol/remote-call.ts";
 
 const TEXT = "text/plain";
 const JSON_TYPE = "application/json";

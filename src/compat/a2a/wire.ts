@@ -1,8 +1,6 @@
 /** The JSON of A2A 1.0, as far as the server uses it. Pure. */
 import type { JsonValue } from "../../shared/json.ts";
 
-export const A2A_VERSION = "1.0";
-
 export type A2aPart = ({ text: string } | { raw: string } | { url: string } | { data: JsonValue }) & {
   mediaType?: string | undefined;
   filename?: string | undefined;

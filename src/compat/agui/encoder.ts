@@ -41,7 +41,7 @@ export interface RunOptions {
 /** An open call: it runs, or waits for the client or for a deferred result, or its work waits for a person. */
 type CallState = "running" | "client" | "deferred" | "held";
 
-/** A call whose workflow waits for a person. */
+/** A call with a workflow that waits for a person. */
 export interface HeldRun {
   turnId: string;
   operationId: string;

@@ -17,7 +17,8 @@ import {
 } from "../../compat/a2a/requests.ts";
 import type { MethodCall } from "../../compat/a2a/rest.ts";
 import { shownTask, type TurnPlace, taskAtStart } from "../../compat/a2a/tasks.ts";
-import { A2A_VERSION, type A2aTask, type StreamEvent } from "../../compat/a2a/wire.ts";
+import type { A2aTask, StreamEvent } from "../../compat/a2a/wire.ts";
+import { A2A_VERSION } from "../../protocol/remote-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";

@@ -5,10 +5,12 @@
  *         a private host needs its port in the list, and a name with a private address is refused if names are resolved. An answer of 2xx
  *         within 15 seconds acknowledges a notice.
  */
+
 import { statusNotice } from "../../compat/a2a/tasks.ts";
 import { questionsOfTurn } from "../../compat/mcp/questions.ts";
 import { checkResolved, type ResolveHost } from "../../library/tasks/resolver.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
+import { A2A_VERSION } from "../../protocol/remote-call.ts";
 import type { PostWebhook } from "../../protocol/webhooks.ts";
 import { type DramatisError, forbidden, unavailable } from "../../shared/errors.ts";
 import { addressProblem, allowedHosts } from "../../shared/host-rules.ts";
@@ -48,7 +50,7 @@ export function webhookPoster(
       await checkResolved(url.hostname, resolve, signal);
       return fetch(url, {
         method: "POST",
-        headers: { ...headers, "content-type": "application/a2a+json", "a2a-version": "1.0" },
+        headers: { ...headers, "content-type": "application/a2a+json", "a2a-version": A2A_VERSION },
         body: JSON.stringify(notice),
         redirect: "manual",
         signal,

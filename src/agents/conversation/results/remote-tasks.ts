@@ -30,7 +30,7 @@ export function remoteTasks({ runtime, cancelRemote }: RemoteTasksContext): Mail
       const { operationId, tool, url } = cancel;
       const key = remoteCallKey(operationId);
       const stored = runtime.exists ? runtime.toolState.get(key) : (cancel.call ?? null);
-      // Nothing was sent.
+      // No message was sent.
       if (stored === null) return DONE;
       try {
         const projectId = cancel.projectId ?? runtime.state.record.projectId;
