@@ -8,6 +8,7 @@ import { ReportQueue } from "../../src/agents/executor/report-queue.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Continued } from "../../src/library/tools/continued.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import {
@@ -191,21 +192,19 @@ describe("one call", () => {
 
   test("TASK-5 BATCH-3 a tool's result after its cancellation is sent to its conversation by name, within its time limit", async () => {
     const [clock, delivered, late] = [new VirtualClock(), [] as ToolResult[], [] as Promise<unknown>[]];
-    const ends = new Map<string, (value: string) => void>();
+    const ends = new Map<string, (value: unknown) => void>();
     const send = defineTool({
       name: "send",
       description: "Ignores its signal.",
       effect: "once",
       input: z.object({}),
-      execute: (_input, { operationId }) => new Promise<string>((resolve) => ends.set(operationId, resolve)),
+      execute: (_input, { operationId }) => new Promise((resolve) => ends.set(operationId, resolve)),
     });
     const library = defineLibrary("test", { tools: [send] });
-    const [soon, never] = [
-      callOf("send", {}, { timeoutMs: 5_000 }),
-      callOf("send", {}, { timeoutMs: 5_000 }),
-    ];
+    const call = () => callOf("send", {}, { timeoutMs: 5_000 });
+    const [soon, never, elsewhere] = [call(), call(), call()];
     const reported: ExecutorReport[] = [];
-    const questions = [[soon.operationId, never.operationId]];
+    const questions = [[soon.operationId, never.operationId, elsewhere.operationId]];
     await Promise.all([
       runCalls(
         {
@@ -223,7 +222,7 @@ describe("one call", () => {
           },
           waitUntil: (work) => late.push(work),
         },
-        { calls: [soon, never] },
+        { calls: [soon, never, elsewhere] },
         {
           report: async (reports) => {
             reported.push(...reports);
@@ -234,8 +233,14 @@ describe("one call", () => {
       ),
       clock.advance(1_000),
     ]);
-    expect(reported).toMatchObject([{ result: { success: false } }, { result: { success: false } }]);
+    expect(reported.map((report) => "result" in report && report.result.success)).toEqual([
+      false,
+      false,
+      false,
+    ]);
     ends.get(soon.operationId)?.("Sent.");
+    // The work of this call continues elsewhere, so it has no result.
+    ends.get(elsewhere.operationId)?.(new Continued(1));
     await clock.advance(5_000);
     await Promise.all(late);
     expect(delivered).toEqual([{ tool_call_id: soon.toolCallId, success: true, result: "Sent." }]);

@@ -115,6 +115,16 @@ describe("secrets of the project", () => {
     expect(message.length).toBeGreaterThan(20);
   });
 
+  test("A2ACALL-3 an error that is cut has no beginning of a secret", async () => {
+    const remote = new Remote();
+    for (const before of [1_990, 1_995]) {
+      await remote.set({ refusal: "x".repeat(before) + SECRET });
+      const { message } = await remote.failed("op_1", { message: "say hello" });
+      expect(message).toContain("x".repeat(before));
+      expect(message).not.toContain(SECRET.slice(0, 4));
+    }
+  });
+
   test("A2ACALL-1 A2ACALL-3 an error does not quote the address of another host", async () => {
     const remote = new Remote();
     await remote.set({ endpoint: "https://elsewhere.example.com/" });

@@ -13,6 +13,8 @@ export interface A2aFaults {
   taskId?: string;
   /** Each request of a method has this status. */
   status?: number;
+  /** Each request of a method is refused with this text. */
+  refusal?: string;
   /** The server no longer knows the tasks of requests. */
   lostTasks?: true;
   /** Each request of a method has a page of HTML as its answer, with status 200. */

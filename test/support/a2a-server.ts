@@ -89,6 +89,8 @@ class Served implements AgentExecutor {
     const { method, params } = body;
     this.#note({ method, params, headers: Object.fromEntries(request.headers) });
     if (status !== undefined) return new Response("No.", { status });
+    if (this.faults.refusal !== undefined)
+      return Response.json({ jsonrpc: "2.0", id: 1, error: { code: -32_602, message: this.faults.refusal } });
     if (this.faults.html)
       return new Response("<h1>Back soon</h1>", { headers: { "content-type": "text/html" } });
     if (this.faults.flood) return flood();
