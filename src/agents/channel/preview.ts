@@ -32,7 +32,7 @@ export interface PreviewPorts {
 
 /** Shows the messages of one turn. */
 export class TurnPreview {
-  /** The message that grows; `null` if none does. */
+  /** The message that grows; `null` without such a message. */
   #message: { id: string; text: string; reference?: string } | null = null;
   #complete = new Set<string>();
   #isOver = false;
@@ -61,13 +61,13 @@ export class TurnPreview {
     await this.#sending;
   }
 
-  /** Ends the preview of a message, by default of the message that grows. Resolves when nothing is being sent. */
+  /** Ends the preview of a message, by default of the message that grows. Resolves after the request that is under way. */
   async end(messageId = this.#message?.id): Promise<void> {
     if (messageId !== undefined) this.#close(messageId);
     await this.#sending;
   }
 
-  /** Shows nothing more of the turn. */
+  /** Ends the previews of the turn. */
   stop(): void {
     this.#isOver = true;
     this.#stop();
@@ -115,7 +115,7 @@ export class TurnPreview {
     });
   }
 
-  /** Shows the text. First sends a placeholder and stores its place, so that a crash leaves no text that nobody replaces. */
+  /** Shows the text. First sends a placeholder and stores its place, so that the answer replaces the text also after a crash. */
   async #send(message: { id: string; text: string; reference?: string }): Promise<void> {
     const { adapter, surface, store } = this.ports;
     const { id: messageId } = message;
@@ -132,7 +132,7 @@ export class TurnPreview {
       if (this.#message !== message) return;
       const text = { text: cut(message.text, longest) + GROWS };
       const result = await adapter.edit(surface, message.reference, text);
-      // The message can no longer change. The post begins another one.
+      // The message can no longer change. The post begins a new message.
       if (result.status === "failed" && !result.retryable) this.#close(messageId);
     } catch (error) {
       console.warn("A preview was not sent.", error);

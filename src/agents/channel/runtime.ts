@@ -3,7 +3,7 @@
  *
  * CHANNEL-2  An event is acknowledged when it is stored. It starts one turn, also if the platform repeats it or the actor crashes.
  * CHANNEL-3  The messages of a thread share a conversation. Each speaker becomes a participant. After the end or the deletion of the
- *            conversation, the next message begins another one.
+ *            conversation, the next message begins a new conversation.
  * CHANNEL-4  The conversation sends its frames to the thread's mailbox, each once. A frame and the post that it needs are stored together.
  * CHANNEL-6  A message that the conversation refuses is answered with the reason. Events wait in order, and so do posts.
  */
@@ -238,14 +238,14 @@ export class ChannelRuntime {
     }
   }
 
-  /** Attempts the oldest post, if it is due. Returns `false` if there is none. */
+  /** Attempts the oldest post. Returns `false` without a post that is due. */
   async #postNext(): Promise<boolean> {
     const { clock } = this.ports;
     const waiting = this.store.nextPost();
     if (waiting === undefined || (waiting.due > clock.now() && !waiting.isSending)) return false;
     const { turnId = "", messageId = "" } = waiting;
     await this.#previews.get(turnId)?.end(messageId === OPEN_PREVIEW ? undefined : messageId);
-    // The preview has stored its reference. The conversation may be deleted meanwhile.
+    // The preview has stored its reference. The conversation may be deleted by now.
     const post = this.store.nextPost();
     if (post?.seq !== waiting.seq) return true;
     const adapter = this.#adapter();

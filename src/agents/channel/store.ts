@@ -50,7 +50,7 @@ export interface WaitingInput {
   attempts: number;
 }
 
-/** A message of which a part was posted. */
+/** A message with a preview. */
 export interface Preview {
   messageId: string;
   reference: string;
@@ -103,7 +103,7 @@ export class ChannelStore {
     this.put({ ...record, generation: record.generation + 1 });
   }
 
-  /** Deletes what the thread knows of a deleted conversation, except the ids of its events. */
+  /** Deletes all data of a deleted conversation, except the ids of its events. */
   forget(conversationId: string): void {
     this.#run(
       "DELETE FROM channel_posts WHERE turn_id IN (SELECT turn_id FROM channel_inputs WHERE conversation_id = ?)",

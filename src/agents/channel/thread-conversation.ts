@@ -68,7 +68,7 @@ export class ThreadConversation {
     return this.#startTurn(input, true);
   }
 
-  /** Gives an answer to the conversation that asked. Only people who wrote in the thread may answer, and an answer begins nothing. */
+  /** Gives an answer to the conversation that asked. Only people who wrote in the thread may answer. An answer begins no conversation. */
   async #resolve(subject: string, { operationId, approved }: Answer): Promise<null> {
     const { tenant } = this.#record();
     let result: Result<unknown> = { ok: false, error: notFound("Nothing waits for an answer.").toData() };

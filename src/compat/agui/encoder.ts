@@ -319,7 +319,7 @@ function shownId({ id, version }: { id: string; version: number }): string {
   return version === 1 ? id : `${id}_${version}`;
 }
 
-/** Returns the operations whose wait for an answer a frame ends. */
+/** Returns the operations that no longer wait for an answer after a frame. */
 function closedBy(frame: Frame): string[] {
   const { operationId = "" } = frame;
   switch (frame.type) {

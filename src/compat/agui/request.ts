@@ -2,7 +2,7 @@
  * The body of a run of AG-UI: its schema, and its conversion to a turn, or to answers that continue a turn. Pure.
  *
  * AGUI-5  The thread is a conversation, and its history is the server's. A run reads the newest message of the user, or the results of tools at
- *         the end of the messages and the answers in `resume`. A run with none of them only reads the thread. A cancelled question of a
+ *         the end of the messages and the answers in `resume`. A run without messages, results and answers only reads the thread. A cancelled question of a
  *         workflow cancels the workflow.
  * AGUI-6  The values in `context` join the message of the user. `state` has no effect.
  */

@@ -19,8 +19,8 @@ type Ports = HttpEnv["Variables"];
 type Gate = NonNullable<InterruptAnswer["gate"]>;
 
 /**
- * Gives the results and the answers of a run to the turn that waits for them. Returns the turn, its calls that are answered, and those that
- * changed. `held` has the calls whose workflows ask further questions, if no other call is answered.
+ * Gives the results and the answers of a run to the turn that waits for them. Returns the turn, its answered calls, and its changed calls.
+ * `held` has the calls with workflows that ask further questions, if no other call is answered.
  */
 export async function answerTurn(
   ports: Ports,
@@ -48,7 +48,7 @@ export async function answerTurn(
   const held = new Map<string, string>();
   if (answers.some(({ operationId, gate }) => gate !== undefined && gate.runId !== runs.get(operationId)))
     throw invalidAt("/resume", "The interrupts must belong to this thread.");
-  // A wrong answer has no effect, and neither have the answers beside it (AGUI-5).
+  // If an answer is wrong, no answer of the run has an effect (AGUI-5).
   for (const [index, answer] of answers.entries())
     await checkGate(ports, answers, answer, `/resume/${index}`);
   const approvals = answers

@@ -5,7 +5,7 @@
  *          answer each other.
  * EMAIL-2  An address is no proof of its sender, so memories of a mail are tainted.
  * EMAIL-3  The sender is the address that the mail server gave, and the answer goes to this address only. Each sender has a thread of his or
- *          her own. So a forged mail shows nobody the conversation of another sender.
+ *          her own. So a forged mail shows no conversation of another sender.
  */
 import { type EmailSendBinding, email } from "agents/experimental/channels/email";
 import type { ChannelAdapter } from "../../../protocol/channels.ts";

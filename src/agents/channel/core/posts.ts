@@ -1,9 +1,9 @@
 /**
- * What a thread posts. Pure.
+ * The posts of a thread. Pure.
  *
  * CHANNEL-5  A text is shown at most once. In a channel that edits, a post first sends a placeholder, and then replaces it by the text. Both
- *            are repeated until they succeed: a second placeholder shows no text, and a repeated replacement changes nothing. In other
- *            channels a post is repeated only if it surely failed. After a crash nobody knows, so the post is not sent again.
+ *            are repeated until they succeed: a second placeholder shows no text, and a repeated replacement has no effect. In other
+ *            channels a post is repeated only if it surely failed. After a crash the result is unknown, so the post is not sent again.
  */
 import type { ChannelDelivery, ChannelText } from "../../../protocol/channels.ts";
 import type { SubscribedFrame } from "../../../protocol/subscribers.ts";
@@ -22,7 +22,7 @@ const MAX_ASKED_MS = 3_600_000;
 /** A request for approval with a longer input has no buttons. In UTF-16 units. */
 const MAX_INPUT_LENGTH = 8_000;
 
-/** What a frame without its data posts. */
+/** The posts of frames without their data. */
 const TOO_LONG: Partial<Record<SubscribedFrame["type"], string>> = {
   "message.completed": "The answer is too long for this place. Read it in the console.",
   "approval.requested":
@@ -42,7 +42,7 @@ export interface Post {
 export type AfterAttempt =
   | { type: "done" }
   | { type: "again"; pauseMs: number }
-  /** `isSent` is `null` if nobody knows. */
+  /** `isSent` is `null` if it is unknown. */
   | { type: "given up"; isSent: false | null; reason: string };
 
 /** Returns what follows a number of attempts. `isRepeatable`: a repetition shows no text twice (CHANNEL-5). */
@@ -66,7 +66,7 @@ export function pauseMs(attempts: number): number {
   return backoffMs(attempts, FIRST_PAUSE_MS, MAX_PAUSE_MS);
 }
 
-/** Returns the text that a frame posts; `null` if it posts none. `withInterim`: texts beside calls of tools are posted, too. */
+/** Returns the text that a frame posts; `null` without a text. `withInterim`: texts beside calls of tools are posted, too. */
 export function textOf(frame: SubscribedFrame, withInterim: boolean): ChannelText | null {
   if (frame.omitted) {
     const text = TOO_LONG[frame.type];
@@ -85,7 +85,7 @@ export function textOf(frame: SubscribedFrame, withInterim: boolean): ChannelTex
       const asked = of ?? { name, input };
       const shown = JSON.stringify(asked.input, null, 2);
       const text = `\`${asked.name}\` needs an approval:\n\n\`\`\`json\n${shorten(shown, MAX_INPUT_LENGTH)}\n\`\`\``;
-      // Nobody approves what is not shown.
+      // A person approves only an input that is shown whole.
       if (shown.length > MAX_INPUT_LENGTH)
         return { text: `${text}\n\nThe input is longer. Answer in the console.` };
       return { text, approval: { operationId: of?.operationId ?? frame.operationId ?? "" } };
