@@ -9,19 +9,17 @@ import { type Route, route } from "./openapi/route.ts";
 export function descriptionRoutes(operations: () => readonly ApiOperation[]): Route[] {
   let document: ApiDocument | undefined;
   return [
-    route(
-      {
-        id: "getDescription",
-        method: "get",
-        path: "/openapi.json",
-        tag: "runtime",
-        summary: "Read this description",
-        answers: ok("An OpenAPI 3.1 document.", z.looseObject({})),
-      },
-      () => {
+    route({
+      id: "getDescription",
+      method: "get",
+      path: "/openapi.json",
+      tag: "runtime",
+      summary: "Read this description",
+      answers: ok("An OpenAPI 3.1 document.", z.looseObject({})),
+      handle: () => {
         document ??= apiDocument(operations());
         return json(document);
       },
-    ),
+    }),
   ];
 }

@@ -42,7 +42,7 @@ test("INPUTCHECK-1 the path is checked first, then the permission, the query, th
   const permit = () => {
     if (!isAllowed) throw new DramatisError("FORBIDDEN", "Not allowed.");
   };
-  const app = appWith(route({ ...OPERATION, permit }, (input) => Response.json(input)));
+  const app = appWith(route({ ...OPERATION, permit, handle: (input) => Response.json(input) }));
   const send = async (path: string, body: string, headers = {}) => {
     const answer = await app.request(path, { method: "POST", body, headers });
     return [answer.status, await answer.json()];

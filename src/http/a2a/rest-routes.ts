@@ -55,124 +55,111 @@ const EVENTS = {
 } as const;
 
 export const restRoutes: readonly Route[] = [
-  route(
-    {
-      ...shared,
-      id: "sendA2aMessage",
-      method: "post",
-      path: `${AGENT}/:message`,
-      summary: "Send a message with A2A over REST",
-      description:
-        "`message:send` answers with the task, `message:stream` with its events. As `SendMessage` and `SendStreamingMessage`.",
-      params: params.extend({
-        message: z
-          .string()
-          .meta({ description: "`message:send` or `message:stream`.", example: "message:send" }),
-      }),
-      body: sendParams,
-      answers: [EVENTS],
-      errors: ["FORBIDDEN", "PERMISSION_DENIED", "TOO_MANY_TURNS", "UNSUPPORTED"],
-    },
-    ({ params: { message }, body }, _, context) => {
+  route({
+    ...shared,
+    id: "sendA2aMessage",
+    method: "post",
+    path: `${AGENT}/:message`,
+    summary: "Send a message with A2A over REST",
+    description:
+      "`message:send` answers with the task, `message:stream` with its events. As `SendMessage` and `SendStreamingMessage`.",
+    params: params.extend({
+      message: z
+        .string()
+        .meta({ description: "`message:send` or `message:stream`.", example: "message:send" }),
+    }),
+    body: sendParams,
+    answers: [EVENTS],
+    errors: ["FORBIDDEN", "PERMISSION_DENIED", "TOO_MANY_TURNS", "UNSUPPORTED"],
+    handle: ({ params: { message }, body }, _, context) => {
       const method = messageMethod(message);
       return method === undefined ? noOperation(context) : answerRest(context, { method, params: body });
     },
-  ),
-  route(
-    {
-      ...shared,
-      id: "listA2aTasks",
-      method: "get",
-      path: `${AGENT}/tasks`,
-      summary: "List tasks with A2A over REST",
-      description: "As `ListTasks`.",
-      params,
-      query: listQuery,
-      answers: ok("A page of tasks.", object),
-    },
-    ({ query }, _, context) => answerRest(context, { method: "ListTasks", params: queryParams(query) }),
-  ),
+  }),
+  route({
+    ...shared,
+    id: "listA2aTasks",
+    method: "get",
+    path: `${AGENT}/tasks`,
+    summary: "List tasks with A2A over REST",
+    description: "As `ListTasks`.",
+    params,
+    query: listQuery,
+    answers: ok("A page of tasks.", object),
+    handle: ({ query }, _, context) =>
+      answerRest(context, { method: "ListTasks", params: queryParams(query) }),
+  }),
   ...(["get", "post"] as const).map((method) =>
-    route(
-      {
-        ...shared,
-        id: method === "get" ? "getA2aTask" : "changeA2aTask",
-        method,
-        path: `${AGENT}/tasks/:task`,
-        summary: `${method === "get" ? "Read" : "Cancel"} or follow a task with A2A over REST`,
-        description:
-          method === "get"
-            ? "As `GetTask`. With `:subscribe` after the id as `SubscribeToTask`."
-            : "With `:cancel` after the id as `CancelTask`, with `:subscribe` as `SubscribeToTask`. A body is ignored.",
-        params: taskParams,
-        ...(method === "get" && { query: z.object({ historyLength }) }),
-        answers: [EVENTS],
-      },
-      ({ params: { task }, query }, _, context) => {
+    route({
+      ...shared,
+      id: method === "get" ? "getA2aTask" : "changeA2aTask",
+      method,
+      path: `${AGENT}/tasks/:task`,
+      summary: `${method === "get" ? "Read" : "Cancel"} or follow a task with A2A over REST`,
+      description:
+        method === "get"
+          ? "As `GetTask`. With `:subscribe` after the id as `SubscribeToTask`."
+          : "With `:cancel` after the id as `CancelTask`, with `:subscribe` as `SubscribeToTask`. A body is ignored.",
+      params: taskParams,
+      ...(method === "get" && { query: z.object({ historyLength }) }),
+      answers: [EVENTS],
+      handle: ({ params: { task }, query }, _, context) => {
         const call = taskCall(task, context.req.method);
         if (call === undefined) return noOperation(context);
         return answerRest(context, { ...call, params: { ...queryParams(query ?? {}), ...call.params } });
       },
-    ),
+    }),
   ),
-  route(
-    {
-      ...shared,
-      id: "createA2aPushConfig",
-      method: "post",
-      path: CONFIGS,
-      summary: "Create a configuration of push notifications with A2A over REST",
-      description: "As `CreateTaskPushNotificationConfig`. The answer has no secrets.",
-      params: taskParams,
-      body: newConfigBody,
-      answers: ok("The configuration.", object),
-    },
-    ({ params: { task: taskId }, body }, _, context) =>
+  route({
+    ...shared,
+    id: "createA2aPushConfig",
+    method: "post",
+    path: CONFIGS,
+    summary: "Create a configuration of push notifications with A2A over REST",
+    description: "As `CreateTaskPushNotificationConfig`. The answer has no secrets.",
+    params: taskParams,
+    body: newConfigBody,
+    answers: ok("The configuration.", object),
+    handle: ({ params: { task: taskId }, body }, _, context) =>
       answerRest(context, { method: "CreateTaskPushNotificationConfig", params: { ...body, taskId } }),
-  ),
-  route(
-    {
-      ...shared,
-      id: "listA2aPushConfigs",
-      method: "get",
-      path: CONFIGS,
-      summary: "List the configurations of push notifications of a task with A2A over REST",
-      description: "As `ListTaskPushNotificationConfigs`.",
-      params: taskParams,
-      answers: ok("The configurations of the caller, without secrets.", object),
-    },
-    ({ params: { task: taskId } }, _, context) =>
+  }),
+  route({
+    ...shared,
+    id: "listA2aPushConfigs",
+    method: "get",
+    path: CONFIGS,
+    summary: "List the configurations of push notifications of a task with A2A over REST",
+    description: "As `ListTaskPushNotificationConfigs`.",
+    params: taskParams,
+    answers: ok("The configurations of the caller, without secrets.", object),
+    handle: ({ params: { task: taskId } }, _, context) =>
       answerRest(context, { method: "ListTaskPushNotificationConfigs", params: { taskId } }),
-  ),
+  }),
   ...(["get", "delete"] as const).map((method) => {
     const [verb, name] = method === "get" ? ["Read", "Get"] : ["Delete", "Delete"];
-    return route(
-      {
-        ...shared,
-        id: `${method}A2aPushConfig`,
-        method,
-        path: `${CONFIGS}/:config`,
-        summary: `${verb} a configuration of push notifications with A2A over REST`,
-        description: `As \`${name}TaskPushNotificationConfig\`.`,
-        params: taskParams.extend({ config: z.string().describe("The id of a configuration.") }),
-        answers: ok(method === "get" ? "The configuration, without secrets." : "It is deleted.", object),
-      },
-      ({ params: { task: taskId, config: id } }, _, context) =>
-        answerRest(context, { method: `${name}TaskPushNotificationConfig`, params: { taskId, id } }),
-    );
-  }),
-  route(
-    {
+    return route({
       ...shared,
-      id: "getA2aExtendedCard",
-      method: "get",
-      path: `${AGENT}/extendedAgentCard`,
-      summary: "Read the extended agent card with A2A over REST",
-      params,
-      answers: ok("The card.", object),
-    },
-    (_, __, context) => answerRest(context, { method: "GetExtendedAgentCard", params: {} }),
-  ),
+      id: `${method}A2aPushConfig`,
+      method,
+      path: `${CONFIGS}/:config`,
+      summary: `${verb} a configuration of push notifications with A2A over REST`,
+      description: `As \`${name}TaskPushNotificationConfig\`.`,
+      params: taskParams.extend({ config: z.string().describe("The id of a configuration.") }),
+      answers: ok(method === "get" ? "The configuration, without secrets." : "It is deleted.", object),
+      handle: ({ params: { task: taskId, config: id } }, _, context) =>
+        answerRest(context, { method: `${name}TaskPushNotificationConfig`, params: { taskId, id } }),
+    });
+  }),
+  route({
+    ...shared,
+    id: "getA2aExtendedCard",
+    method: "get",
+    path: `${AGENT}/extendedAgentCard`,
+    summary: "Read the extended agent card with A2A over REST",
+    params,
+    answers: ok("The card.", object),
+    handle: (_, __, context) => answerRest(context, { method: "GetExtendedAgentCard", params: {} }),
+  }),
 ];
 
 async function answerRest(context: Context<HttpEnv>, call: MethodCall): Promise<Response> {

@@ -25,41 +25,37 @@ const card = z.looseObject({ name: z.string(), supportedInterfaces: z.array(z.un
 });
 
 export const a2aRoutes: readonly Route[] = [
-  route(
-    {
-      id: "getAgentCard",
-      method: "get",
-      path: `${AGENT}/.well-known/agent-card.json`,
-      tag: "a2a",
-      errorFormat: "a2a",
-      summary: "Read the agent card of an agent",
-      params,
-      answers: ok("The card.", card),
-    },
-    async ({ params: { id } }, _, context) => {
+  route({
+    id: "getAgentCard",
+    method: "get",
+    path: `${AGENT}/.well-known/agent-card.json`,
+    tag: "a2a",
+    errorFormat: "a2a",
+    summary: "Read the agent card of an agent",
+    params,
+    answers: ok("The card.", card),
+    handle: async ({ params: { id } }, _, context) => {
       const card = await cardOf(context, id);
       const response = json(card);
       response.headers.set("cache-control", CARD_CACHE);
       response.headers.set("etag", `"${await sha256Hex(JSON.stringify(card))}"`);
       return response;
     },
-  ),
-  route(
-    {
-      id: "callA2a",
-      method: "post",
-      path: AGENT,
-      tag: "a2a",
-      errorFormat: "a2a",
-      summary: "Call an agent with A2A",
-      description:
-        "Takes the requests of JSON-RPC of A2A 1.0. The results of `SendStreamingMessage` and `SubscribeToTask` are server-sent events.",
-      params,
-      body: rpcSchema,
-      answers: [{ status: 200, description: "The answer, or its events.", body: answer, stream: answer }],
-      errors: ["FORBIDDEN", "PERMISSION_DENIED", "TOO_MANY_TURNS"],
-    },
-    ({ body }, _, context) => answerRpc(context, body),
-  ),
+  }),
+  route({
+    id: "callA2a",
+    method: "post",
+    path: AGENT,
+    tag: "a2a",
+    errorFormat: "a2a",
+    summary: "Call an agent with A2A",
+    description:
+      "Takes the requests of JSON-RPC of A2A 1.0. The results of `SendStreamingMessage` and `SubscribeToTask` are server-sent events.",
+    params,
+    body: rpcSchema,
+    answers: [{ status: 200, description: "The answer, or its events.", body: answer, stream: answer }],
+    errors: ["FORBIDDEN", "PERMISSION_DENIED", "TOO_MANY_TURNS"],
+    handle: ({ body }, _, context) => answerRpc(context, body),
+  }),
   ...restRoutes,
 ];

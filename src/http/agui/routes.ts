@@ -48,28 +48,26 @@ interface Run extends ReadOptions {
 }
 
 export const aguiRoutes: readonly Route[] = [
-  route(
-    {
-      id: "runAgent",
-      method: "post",
-      path: "/agui/:id",
-      tag: "agui",
-      summary: "Run an agent with AG-UI",
-      description:
-        "Takes the requests of `HttpAgent` of AG-UI 1.0. The newest message of the user starts a turn, `resume` and the results of tools continue it. Without them the answer has the messages of the thread, and then its active turn.",
-      params: z.object({ id: ids.agent }),
-      body: runSchema,
-      answers: [{ status: 200, description: "The run.", type: "text/event-stream", body: event }],
-      errors: [
-        "UNSUPPORTED",
-        "FORBIDDEN",
-        "PERMISSION_DENIED",
-        "CONFLICT",
-        "IDEMPOTENCY_CONFLICT",
-        "TOO_MANY_TURNS",
-      ],
-    },
-    async ({ params, body }, ports, context) => {
+  route({
+    id: "runAgent",
+    method: "post",
+    path: "/agui/:id",
+    tag: "agui",
+    summary: "Run an agent with AG-UI",
+    description:
+      "Takes the requests of `HttpAgent` of AG-UI 1.0. The newest message of the user starts a turn, `resume` and the results of tools continue it. Without them the answer has the messages of the thread, and then its active turn.",
+    params: z.object({ id: ids.agent }),
+    body: runSchema,
+    answers: [{ status: 200, description: "The run.", type: "text/event-stream", body: event }],
+    errors: [
+      "UNSUPPORTED",
+      "FORBIDDEN",
+      "PERMISSION_DENIED",
+      "CONFLICT",
+      "IDEMPOTENCY_CONFLICT",
+      "TOO_MANY_TURNS",
+    ],
+    handle: async ({ params, body }, ports, context) => {
       const run = await begin(ports, params.id, body, context.req.header("traceparent"));
       const { conversationId, turnId } = run;
       const keep = waitUntilOf(context);
@@ -90,7 +88,7 @@ export const aguiRoutes: readonly Route[] = [
         },
       );
     },
-  ),
+  }),
 ];
 
 /** Starts or continues the turn of a run, or reads its thread (AGUI-5). */

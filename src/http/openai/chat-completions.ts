@@ -36,24 +36,22 @@ const chunk = z.looseObject({}).meta({
 });
 
 export const chatCompletionRoutes: readonly Route[] = [
-  route(
-    {
-      id: "openAiChatCompletion",
-      method: "post",
-      path: PATH,
-      tag: "openai",
-      summary: "Complete a chat",
-      description:
-        "`model` is the id of an agent. The messages before the last message of the user are history: each request is complete. `x-dramatis-conversation` names the conversation. Messages of the role `tool` at the end continue the turn that made the calls. With `stream` the answer is chunks, ended by `[DONE]`.",
-      headers: keyHeader,
-      body: completionSchema,
-      answers: [
-        { status: 200, description: "The completion, or its chunks.", body: completion, stream: chunk },
-      ],
-      errors: [...TURN_ERRORS, "CANCELLED", "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
-      errorFormat: "openai",
-    },
-    async ({ headers, body }, _, context) => {
+  route({
+    id: "openAiChatCompletion",
+    method: "post",
+    path: PATH,
+    tag: "openai",
+    summary: "Complete a chat",
+    description:
+      "`model` is the id of an agent. The messages before the last message of the user are history: each request is complete. `x-dramatis-conversation` names the conversation. Messages of the role `tool` at the end continue the turn that made the calls. With `stream` the answer is chunks, ended by `[DONE]`.",
+    headers: keyHeader,
+    body: completionSchema,
+    answers: [
+      { status: 200, description: "The completion, or its chunks.", body: completion, stream: chunk },
+    ],
+    errors: [...TURN_ERRORS, "CANCELLED", "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
+    errorFormat: "openai",
+    handle: async ({ headers, body }, _, context) => {
       nameIgnored(context, completionSchema, body);
       const { stream, stream_options, response_format: format } = body;
       const pending = await requestAnswer(context, headers, format, POINTERS, (request) =>
@@ -68,7 +66,7 @@ export const chatCompletionRoutes: readonly Route[] = [
       if (answer.error !== undefined) unwrap({ ok: false, error: answer.error });
       return json(chatCompletion(address, model, answer));
     },
-  ),
+  }),
 ];
 
 async function start(request: AnswerRequest, body: ChatRequest): Promise<PendingAnswer> {

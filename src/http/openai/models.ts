@@ -27,18 +27,16 @@ const model = z
   .meta({ id: "OpenAiModel" });
 
 export const modelRoutes: readonly Route[] = [
-  route(
-    {
-      id: "openAiListModels",
-      method: "get",
-      path: PATH,
-      tag: "openai",
-      summary: "List the tenant's agents as models",
-      description: `The first ${MAX_MODELS} by creation.`,
-      answers: ok("The agents.", z.strictObject({ object: z.literal("list"), data: z.array(model) })),
-      errorFormat: "openai",
-    },
-    async (_, { principal, directory }) => {
+  route({
+    id: "openAiListModels",
+    method: "get",
+    path: PATH,
+    tag: "openai",
+    summary: "List the tenant's agents as models",
+    description: `The first ${MAX_MODELS} by creation.`,
+    answers: ok("The agents.", z.strictObject({ object: z.literal("list"), data: z.array(model) })),
+    errorFormat: "openai",
+    handle: async (_, { principal, directory }) => {
       const data: z.output<typeof model>[] = [];
       let cursor: string | undefined;
       do {
@@ -49,25 +47,23 @@ export const modelRoutes: readonly Route[] = [
       } while (cursor !== undefined && data.length < MAX_MODELS);
       return json({ object: "list", data });
     },
-  ),
-  route(
-    {
-      id: "openAiGetModel",
-      method: "get",
-      path: ONE,
-      tag: "openai",
-      summary: "Read an agent as a model",
-      params: z.object({ id: z.string().meta({ description: "Id of an agent.", example: "assistant" }) }),
-      answers: ok("The agent.", model),
-      errorFormat: "openai",
-    },
-    async ({ params: { id } }, { principal, actors }) => {
+  }),
+  route({
+    id: "openAiGetModel",
+    method: "get",
+    path: ONE,
+    tag: "openai",
+    summary: "Read an agent as a model",
+    params: z.object({ id: z.string().meta({ description: "Id of an agent.", example: "assistant" }) }),
+    answers: ok("The agent.", model),
+    errorFormat: "openai",
+    handle: async ({ params: { id } }, { principal, actors }) => {
       if (!isAgentId(id)) throw noSuchModel(id);
       const identity = await (await actors.agent(principal.tenant, id)).identity();
       if (!identity.ok && identity.error.code === "NOT_FOUND") throw noSuchModel(id);
       return json(toModel(unwrap(identity)));
     },
-  ),
+  }),
 ];
 
 function toModel({ id, createdAt, tenant }: AgentIdentity): z.output<typeof model> {

@@ -51,22 +51,20 @@ const event = z
 const responseParams = z.object({ id: z.string().describe("Id of a response.") });
 
 export const responseRoutes: readonly Route[] = [
-  route(
-    {
-      id: "openAiCreateResponse",
-      method: "post",
-      path: PATH,
-      tag: "openai",
-      summary: "Create a response",
-      description:
-        "`model` is the id of an agent. `previous_response_id` or `conversation` continues a conversation. Items `function_call_output` continue the turn that made the calls. With `stream` the answer is events.",
-      headers: keyHeader,
-      body: responseSchema,
-      answers: [{ status: 200, description: "The response, or its events.", body: response, stream: event }],
-      errors: TURN_ERRORS,
-      errorFormat: "openai",
-    },
-    async ({ headers, body }, _, context) => {
+  route({
+    id: "openAiCreateResponse",
+    method: "post",
+    path: PATH,
+    tag: "openai",
+    summary: "Create a response",
+    description:
+      "`model` is the id of an agent. `previous_response_id` or `conversation` continues a conversation. Items `function_call_output` continue the turn that made the calls. With `stream` the answer is events.",
+    headers: keyHeader,
+    body: responseSchema,
+    answers: [{ status: 200, description: "The response, or its events.", body: response, stream: event }],
+    errors: TURN_ERRORS,
+    errorFormat: "openai",
+    handle: async ({ headers, body }, _, context) => {
       nameIgnored(context, responseSchema, body);
       const format = body.text?.format;
       const pending = await requestAnswer(context, headers, format, POINTERS, (request) =>
@@ -75,22 +73,20 @@ export const responseRoutes: readonly Route[] = [
       if (body.stream === true) return streamed(context, pending);
       return json(responseObject(pending.address, pending.model, await wholeAnswer(pending)));
     },
-  ),
-  route(
-    {
-      id: "openAiGetResponse",
-      method: "get",
-      path: ONE,
-      tag: "openai",
-      summary: "Read a response again",
-      params: responseParams,
-      query: z.object({
-        stream: z.string().optional().describe("Set to `true` to stream the events, from the first."),
-      }),
-      answers: [{ status: 200, description: "The response so far.", body: response, stream: event }],
-      errorFormat: "openai",
-    },
-    async ({ params, query }, ports, context) => {
+  }),
+  route({
+    id: "openAiGetResponse",
+    method: "get",
+    path: ONE,
+    tag: "openai",
+    summary: "Read a response again",
+    params: responseParams,
+    query: z.object({
+      stream: z.string().optional().describe("Set to `true` to stream the events, from the first."),
+    }),
+    answers: [{ status: 200, description: "The response so far.", body: response, stream: event }],
+    errorFormat: "openai",
+    handle: async ({ params, query }, ports, context) => {
       const { address, turn } = await findResponse(ports, params.id);
       if (context.req.query("starting_after") !== undefined) {
         throw invalidInput("/starting_after", "Is not supported: the stream begins with the first event.");
@@ -98,28 +94,26 @@ export const responseRoutes: readonly Route[] = [
       if (query.stream === "true") return streamed(context, pendingAnswer(ports, address, turn.agentId));
       return json(responseObject(address, turn.agentId, answerOf(turn, address)));
     },
-  ),
-  route(
-    {
-      id: "openAiCancelResponse",
-      method: "post",
-      path: `${ONE}/cancel`,
-      tag: "openai",
-      summary: "Stop a response",
-      description:
-        "Stops the turn of the response. The response has the status `cancelled` and the shown text. Repeating the request returns the same answer. It is a `conflict` if the turn ended without a stop.",
-      params: responseParams,
-      answers: [{ status: 200, description: "The response.", body: response }],
-      errors: ["CONFLICT"],
-      errorFormat: "openai",
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    id: "openAiCancelResponse",
+    method: "post",
+    path: `${ONE}/cancel`,
+    tag: "openai",
+    summary: "Stop a response",
+    description:
+      "Stops the turn of the response. The response has the status `cancelled` and the shown text. Repeating the request returns the same answer. It is a `conflict` if the turn ended without a stop.",
+    params: responseParams,
+    answers: [{ status: 200, description: "The response.", body: response }],
+    errors: ["CONFLICT"],
+    errorFormat: "openai",
+    handle: async ({ params }, ports) => {
       const { address } = await findResponse(ports, params.id);
       const conversation = await findConversation(ports, address.conversationId);
       const turn = unwrap(await conversation.cancelTurn(ports.principal, address.turnId));
       return json(responseObject(address, turn.agentId, answerOf(turn, address)));
     },
-  ),
+  }),
 ];
 
 function streamed(context: Context<HttpEnv>, pending: PendingAnswer): Promise<Response> {

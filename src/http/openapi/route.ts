@@ -20,25 +20,35 @@ export interface Route extends ApiOperation {
   handle(context: Context<HttpEnv>): Answer;
 }
 
-type Output<Operation, Part extends string> = Operation extends { [Name in Part]: infer Schema }
-  ? Schema extends z.ZodType
-    ? z.output<Schema>
-    : undefined
-  : undefined;
+type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
-/** The checked values of a request. */
-interface Input<Operation> {
-  params: Output<Operation, "params">;
-  query: Output<Operation, "query">;
-  headers: Output<Operation, "headers">;
-  body: Output<Operation, Operation extends { reads: z.ZodType } ? "reads" : "body">;
+/** An operation with the schemas of its requests, and the handler of their checked values. */
+interface Handled<Params, Query, Headers, Body, Reads> extends ApiOperation {
+  params?: Params & z.ZodObject;
+  query?: Query & z.ZodObject;
+  headers?: Headers & z.ZodObject;
+  body?: Body & z.ZodType;
+  reads?: Reads & z.ZodType;
+  handle(
+    input: {
+      params: Output<Params>;
+      query: Output<Query>;
+      headers: Output<Headers>;
+      body: Output<Reads extends z.ZodType ? Reads : Body>;
+    },
+    ports: HttpEnv["Variables"],
+    context: Context<HttpEnv>,
+  ): Answer;
 }
 
 /** Returns the route of an operation. Its schemas check each request (INPUTCHECK-1). */
-export function route<const Operation extends ApiOperation>(
-  operation: Operation,
-  handler: (input: Input<Operation>, ports: HttpEnv["Variables"], context: Context<HttpEnv>) => Answer,
-): Route {
+export function route<
+  Params = undefined,
+  Query = undefined,
+  Headers = undefined,
+  Body = undefined,
+  Reads = undefined,
+>(operation: Handled<Params, Query, Headers, Body, Reads>): Route {
   const { permit, params, query, headers, optionalBody, maxBytes } = operation;
   const body = operation.reads ?? operation.body;
   const read = async (context: Context<HttpEnv>): Promise<unknown> => {
@@ -59,7 +69,7 @@ export function route<const Operation extends ApiOperation>(
         body: await read(context),
       };
       // SAFETY: the schemas of the operation have returned these values.
-      return handler(input as Input<Operation>, ports, context);
+      return operation.handle(input as Parameters<typeof operation.handle>[0], ports, context);
     },
   };
 }

@@ -33,23 +33,21 @@ const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a f
 const params = z.object({ id: ids.agent });
 
 export const agentRoutes: readonly Route[] = [
-  route(
-    {
-      id: "createAgent",
-      method: "post",
-      path: AGENTS,
-      tag: "agents",
-      summary: "Create an agent",
-      description:
-        "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only. The id of an agent in a jurisdiction ends in `_` and its name, as in `guide_eu`.",
-      body: newAgent.extend({ persona: personaSource }).meta({ example: EXAMPLE }),
-      answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
-      errors: ["FORBIDDEN", "CONFLICT"],
-      reads: newAgent,
-      maxBytes: MAX_AGENT_BYTES,
-      permit: ({ principal }) => requireAuthor(principal),
-    },
-    async ({ body: { jurisdiction, ...body } }, { principal, actors, location }) => {
+  route({
+    id: "createAgent",
+    method: "post",
+    path: AGENTS,
+    tag: "agents",
+    summary: "Create an agent",
+    description:
+      "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only. The id of an agent in a jurisdiction ends in `_` and its name, as in `guide_eu`.",
+    body: newAgent.extend({ persona: personaSource }).meta({ example: EXAMPLE }),
+    answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
+    errors: ["FORBIDDEN", "CONFLICT"],
+    reads: newAgent,
+    maxBytes: MAX_AGENT_BYTES,
+    permit: ({ principal }) => requireAuthor(principal),
+    handle: async ({ body: { jurisdiction, ...body } }, { principal, actors, location }) => {
       const policy = location(principal.tenant);
       const id = newAgentId(defined({ id: body.id, jurisdiction }), policy, randomId);
       const { locationHint = policy.locationHint } = body;
@@ -60,36 +58,32 @@ export const agentRoutes: readonly Route[] = [
       const identity = unwrap(await agent.create(principal, input));
       return json(identity, 201, `${AGENTS}/${id}`);
     },
-  ),
-  route(
-    {
-      id: "listAgents",
-      method: "get",
-      path: AGENTS,
-      tag: "agents",
-      summary: "List the tenant's agents",
-      query: pageSchema,
-      answers: onePage("agents", agentSummary),
-    },
-    async ({ query }, { principal, directory, libraries }) => {
+  }),
+  route({
+    id: "listAgents",
+    method: "get",
+    path: AGENTS,
+    tag: "agents",
+    summary: "List the tenant's agents",
+    query: pageSchema,
+    answers: onePage("agents", agentSummary),
+    handle: async ({ query }, { principal, directory, libraries }) => {
       const { items, ...rest } = await directory().agents(principal.tenant, query);
       const { registry } = libraries(principal.tenant);
       const offered = items.map(async (agent) => ({ ...agent, ...(await offerOf(registry, agent)) }));
       return page("agents", { items: await Promise.all(offered), ...rest });
     },
-  ),
-  route(
-    {
-      id: "getAgent",
-      method: "get",
-      path: AGENT,
-      tag: "agents",
-      summary: "Read an agent",
-      description: "Only authors, operators and administrators see `spent` and `leased`.",
-      params,
-      answers: ok("The agent, with the state of its budget.", agentView),
-    },
-    async ({ params: { id } }, { principal, actors, libraries }) => {
+  }),
+  route({
+    id: "getAgent",
+    method: "get",
+    path: AGENT,
+    tag: "agents",
+    summary: "Read an agent",
+    description: "Only authors, operators and administrators see `spent` and `leased`.",
+    params,
+    answers: ok("The agent, with the state of its budget.", agentView),
+    handle: async ({ params: { id } }, { principal, actors, libraries }) => {
       const agent = await actors.agent(principal.tenant, id);
       const { spent, leased, ...identity } = unwrap(await agent.identity());
       const usage = mayReadUsage(principal) ? defined({ spent, leased }) : {};
@@ -99,27 +93,25 @@ export const agentRoutes: readonly Route[] = [
         ...(await offerOf(libraries(principal.tenant).registry, identity)),
       });
     },
-  ),
-  route(
-    {
-      id: "changeAgent",
-      method: "patch",
-      path: AGENT,
-      tag: "agents",
-      summary: "Change an agent's persona, projects, budget or metadata",
-      description:
-        "For authors and administrators. Give at least one field. Existing conversations keep the persona they began with. A budget applies to conversations that began while the agent had one.",
-      params,
-      body: agentChange
-        .safeExtend({ persona: personaSource.exactOptional() })
-        .meta({ example: { persona: "demo/assistant" } }),
-      answers: ok("The agent, with the state of its budget.", agentView),
-      errors: ["FORBIDDEN"],
-      reads: agentChange,
-      maxBytes: MAX_AGENT_BYTES,
-      permit: ({ principal }) => requireAuthor(principal),
-    },
-    async ({ params: { id }, body: { persona, ...change } }, { principal, actors }) => {
+  }),
+  route({
+    id: "changeAgent",
+    method: "patch",
+    path: AGENT,
+    tag: "agents",
+    summary: "Change an agent's persona, projects, budget or metadata",
+    description:
+      "For authors and administrators. Give at least one field. Existing conversations keep the persona they began with. A budget applies to conversations that began while the agent had one.",
+    params,
+    body: agentChange
+      .safeExtend({ persona: personaSource.exactOptional() })
+      .meta({ example: { persona: "demo/assistant" } }),
+    answers: ok("The agent, with the state of its budget.", agentView),
+    errors: ["FORBIDDEN"],
+    reads: agentChange,
+    maxBytes: MAX_AGENT_BYTES,
+    permit: ({ principal }) => requireAuthor(principal),
+    handle: async ({ params: { id }, body: { persona, ...change } }, { principal, actors }) => {
       const agent = await actors.agent(principal.tenant, id);
       const changed = await agent.update(principal, {
         ...change,
@@ -127,29 +119,27 @@ export const agentRoutes: readonly Route[] = [
       });
       return json(unwrap(changed));
     },
-  ),
-  route(
-    {
-      id: "deleteAgent",
-      method: "delete",
-      path: AGENT,
-      tag: "agents",
-      summary: "Delete an agent",
-      description:
-        "For authors and administrators. Every later request for the agent gets 404. The agent takes no calls and no new conversations. Its memory and the conversations without another agent are removed in the background. Conversations that began with it and have other agents end. It leaves all other conversations. The id is never used again.",
-      params,
-      answers: [{ status: 204, description: "The agent is deleted." }],
-      errors: ["FORBIDDEN"],
-      permit: ({ principal }) => requireAuthor(principal),
-    },
-    async ({ params: { id } }, { principal, actors }) => {
+  }),
+  route({
+    id: "deleteAgent",
+    method: "delete",
+    path: AGENT,
+    tag: "agents",
+    summary: "Delete an agent",
+    description:
+      "For authors and administrators. Every later request for the agent gets 404. The agent takes no calls and no new conversations. Its memory and the conversations without another agent are removed in the background. Conversations that began with it and have other agents end. It leaves all other conversations. The id is never used again.",
+    params,
+    answers: [{ status: 204, description: "The agent is deleted." }],
+    errors: ["FORBIDDEN"],
+    permit: ({ principal }) => requireAuthor(principal),
+    handle: async ({ params: { id } }, { principal, actors }) => {
       const agent = await actors.agent(principal.tenant, id);
       unwrap(await agent.remove(principal));
       return empty();
     },
-  ),
-  route(
-    exportOperation({
+  }),
+  route({
+    ...exportOperation({
       id: "exportAgent",
       path: `${AGENT}/export`,
       tag: "agents",
@@ -160,13 +150,13 @@ export const agentRoutes: readonly Route[] = [
       errors: ["FORBIDDEN"],
       permit: ({ principal }) => requireAuthor(principal),
     }),
-    async ({ params: { id } }, { principal, actors }) => {
+    handle: async ({ params: { id } }, { principal, actors }) => {
       const agent = await actors.agent(principal.tenant, id);
       return exported(unwrap(await agent.exportLines(principal)));
     },
-  ),
-  route(
-    importOperation({
+  }),
+  route({
+    ...importOperation({
       id: "importAgent",
       path: `${AGENTS}/import`,
       tag: "agents",
@@ -178,37 +168,35 @@ export const agentRoutes: readonly Route[] = [
       errors: ["FORBIDDEN", "CONFLICT"],
       permit: ({ principal }) => requireAuthor(principal),
     }),
-    async ({ query }, { principal, actors, location }, { req }) => {
+    handle: async ({ query }, { principal, actors, location }, { req }) => {
       const given = validate(agentIdSchema.optional(), query.id, "/id");
       const id = newAgentId(defined({ id: given }), location(principal.tenant), randomId);
       const agent = await actors.agent(principal.tenant, id);
       await importFile(req.raw, async (part) => unwrap(await agent.importLines(principal, part)));
       return json(unwrap(await agent.identity()), 201, `${AGENTS}/${id}`);
     },
-  ),
-  route(
-    {
-      id: "getAgentUsage",
-      method: "get",
-      path: `${AGENT}/usage`,
-      tag: "agents",
-      summary: "Read an agent's usage",
-      description:
-        "For authors, operators and administrators. The sum over the agent's conversations, each as of the last time that it had no active turn.",
-      params,
-      answers: ok("Tokens, calls and cost.", agentUsage),
-      errors: ["FORBIDDEN"],
-      permit: ({ principal }) => {
-        if (!mayReadUsage(principal))
-          throw forbidden("Only authors, operators and administrators may read usage.");
-      },
+  }),
+  route({
+    id: "getAgentUsage",
+    method: "get",
+    path: `${AGENT}/usage`,
+    tag: "agents",
+    summary: "Read an agent's usage",
+    description:
+      "For authors, operators and administrators. The sum over the agent's conversations, each as of the last time that it had no active turn.",
+    params,
+    answers: ok("Tokens, calls and cost.", agentUsage),
+    errors: ["FORBIDDEN"],
+    permit: ({ principal }) => {
+      if (!mayReadUsage(principal))
+        throw forbidden("Only authors, operators and administrators may read usage.");
     },
-    async ({ params: { id } }, { principal, actors, directory }) => {
+    handle: async ({ params: { id } }, { principal, actors, directory }) => {
       const agent = await actors.agent(principal.tenant, id);
       unwrap(await agent.identity());
       return json(await directory().usage(principal.tenant, id));
     },
-  ),
+  }),
 ];
 
 /** Returns what the persona of an agent tells its users. Empty if the persona does not resolve. */

@@ -21,19 +21,17 @@ const listQuery = pageSchema.extend({
 });
 
 export const approvalRoutes: readonly Route[] = [
-  route(
-    {
-      id: "listApprovals",
-      method: "get",
-      path: PATH,
-      tag: "approvals",
-      summary: "List the requests that wait for you",
-      description:
-        "The calls of tools and the gates that you may answer. The list changes a moment after the conversation or the run. Answer a call with `resolveApproval`, and a gate with `answerGate`.",
-      query: listQuery,
-      answers: onePage("approvals", waitingApproval),
-    },
-    async ({ query }, { principal, directory, clock }) =>
+  route({
+    id: "listApprovals",
+    method: "get",
+    path: PATH,
+    tag: "approvals",
+    summary: "List the requests that wait for you",
+    description:
+      "The calls of tools and the gates that you may answer. The list changes a moment after the conversation or the run. Answer a call with `resolveApproval`, and a gate with `answerGate`.",
+    query: listQuery,
+    answers: onePage("approvals", waitingApproval),
+    handle: async ({ query }, { principal, directory, clock }) =>
       page("approvals", await directory().approvals(principal, { ...query, now: clock.now() })),
-  ),
+  }),
 ];

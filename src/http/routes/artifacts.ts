@@ -54,78 +54,71 @@ const placeOf = ({ principal: { tenant } }: HttpEnv["Variables"], { project }: {
 });
 
 export const artifactRoutes: readonly Route[] = [
-  route(
-    {
-      id: "listArtifacts",
-      method: "get",
-      path: `${PROJECT}/artifacts`,
-      tag: "projects",
-      summary: "List or search the artifacts of a project",
-      description: "By their paths, or with `q` the best first.",
-      params: projectParams,
-      query: listQuery,
-      answers: onePage("artifacts", artifactSummary),
-      errors: ["UNAVAILABLE"],
-    },
-    async ({ params, query: { q, limit, ...query } }, ports) => {
+  route({
+    id: "listArtifacts",
+    method: "get",
+    path: `${PROJECT}/artifacts`,
+    tag: "projects",
+    summary: "List or search the artifacts of a project",
+    description: "By their paths, or with `q` the best first.",
+    params: projectParams,
+    query: listQuery,
+    answers: onePage("artifacts", artifactSummary),
+    errors: ["UNAVAILABLE"],
+    handle: async ({ params, query: { q, limit, ...query } }, ports) => {
       const place = placeOf(ports, params);
       if (q === undefined) return page("artifacts", await ports.artifacts().list(place, { ...query, limit }));
       const most = Math.min(limit ?? MAX_FOUND, MAX_FOUND);
       const items = await ports.artifacts().search(place, { ...query, query: q, limit: most });
       return page("artifacts", { items });
     },
-  ),
-  route(
-    {
-      id: "readArtifact",
-      method: "get",
-      path: ARTIFACT,
-      tag: "projects",
-      summary: "Read an artifact",
-      params: projectParams,
-      query: readQuery,
-      answers: ok("The artifact.", artifactView),
-      errors: ["UNAVAILABLE"],
-    },
-    async ({ params, query }, ports) => json(await ports.artifacts().read(placeOf(ports, params), query)),
-  ),
-  route(
-    {
-      id: "writeArtifact",
-      method: "put",
-      path: ARTIFACT,
-      tag: "projects",
-      summary: "Write an artifact",
-      description: "For authors and administrators. `ifVersion` is the version that you have read.",
-      params: projectParams,
-      query: pathQuery,
-      body: writeBody,
-      answers: ok("The new version.", writtenArtifact),
-      errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ params, query, body }, ports) => {
+  }),
+  route({
+    id: "readArtifact",
+    method: "get",
+    path: ARTIFACT,
+    tag: "projects",
+    summary: "Read an artifact",
+    params: projectParams,
+    query: readQuery,
+    answers: ok("The artifact.", artifactView),
+    errors: ["UNAVAILABLE"],
+    handle: async ({ params, query }, ports) =>
+      json(await ports.artifacts().read(placeOf(ports, params), query)),
+  }),
+  route({
+    id: "writeArtifact",
+    method: "put",
+    path: ARTIFACT,
+    tag: "projects",
+    summary: "Write an artifact",
+    description: "For authors and administrators. `ifVersion` is the version that you have read.",
+    params: projectParams,
+    query: pathQuery,
+    body: writeBody,
+    answers: ok("The new version.", writtenArtifact),
+    errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ params, query, body }, ports) => {
       const author = authorOf(ports.principal);
       return json(await ports.artifacts().write(placeOf(ports, params), { ...query, ...body }, { author }));
     },
-  ),
-  route(
-    {
-      id: "deleteArtifact",
-      method: "delete",
-      path: ARTIFACT,
-      tag: "projects",
-      summary: "Delete an artifact",
-      description: "For authors and administrators. Earlier versions stay in the repository.",
-      params: projectParams,
-      query: deleteQuery,
-      answers: [{ status: 204, description: "It is deleted." }],
-      errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ params, query }, ports) => {
+  }),
+  route({
+    id: "deleteArtifact",
+    method: "delete",
+    path: ARTIFACT,
+    tag: "projects",
+    summary: "Delete an artifact",
+    description: "For authors and administrators. Earlier versions stay in the repository.",
+    params: projectParams,
+    query: deleteQuery,
+    answers: [{ status: 204, description: "It is deleted." }],
+    errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ params, query }, ports) => {
       await ports.artifacts().delete(placeOf(ports, params), query, { author: authorOf(ports.principal) });
       return empty();
     },
-  ),
+  }),
 ];

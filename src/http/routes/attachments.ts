@@ -38,21 +38,19 @@ const CACHED = { "cache-control": "private, no-cache" };
 const SHOWN_INLINE = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export const attachmentRoutes: readonly Route[] = [
-  route(
-    {
-      id: "uploadAttachment",
-      method: "post",
-      path: ATTACHMENTS,
-      tag: "conversations",
-      summary: "Upload an image or a file",
-      description:
-        "The body is the file, with its media type as `Content-Type`. Use the `url` of the answer in the parts of content; it is valid in this conversation only. Needs the R2 binding `BUCKET`.",
-      params: conversationParams,
-      query: uploadSchema,
-      answers: [{ status: 201, description: "The attachment.", body: attachment, location: true }],
-      errors: ["FORBIDDEN", "TOO_LARGE", "UNAVAILABLE"],
-    },
-    async ({ params: { id: conversationId }, query: { name } }, ports, { req }) => {
+  route({
+    id: "uploadAttachment",
+    method: "post",
+    path: ATTACHMENTS,
+    tag: "conversations",
+    summary: "Upload an image or a file",
+    description:
+      "The body is the file, with its media type as `Content-Type`. Use the `url` of the answer in the parts of content; it is valid in this conversation only. Needs the R2 binding `BUCKET`.",
+    params: conversationParams,
+    query: uploadSchema,
+    answers: [{ status: 201, description: "The attachment.", body: attachment, location: true }],
+    errors: ["FORBIDDEN", "TOO_LARGE", "UNAVAILABLE"],
+    handle: async ({ params: { id: conversationId }, query: { name } }, ports, { req }) => {
       const { principal, attachments, maxAttachmentBytes } = ports;
       const conversation = await findConversation(ports, conversationId);
       unwrap(await conversation.checkSpeaker(principal));
@@ -72,22 +70,20 @@ export const attachmentRoutes: readonly Route[] = [
       const view = { ...info, url: `${ATTACHMENT_SCHEME}${info.id}` };
       return json(view, 201, `${req.path}/${info.id}`);
     },
-  ),
-  route(
-    {
-      id: "getAttachment",
-      method: "get",
-      path: ATTACHMENT,
-      tag: "conversations",
-      summary: "Read an attachment",
-      params: attachmentParams,
-      answers: [
-        { status: 200, description: "The file as it was uploaded.", type: "application/octet-stream" },
-        { status: 304, description: "The attachment matches `If-None-Match`." },
-      ],
-      errors: ["UNAVAILABLE"],
-    },
-    async ({ params: { id: conversationId, attachmentId: id } }, ports, { req }) => {
+  }),
+  route({
+    id: "getAttachment",
+    method: "get",
+    path: ATTACHMENT,
+    tag: "conversations",
+    summary: "Read an attachment",
+    params: attachmentParams,
+    answers: [
+      { status: 200, description: "The file as it was uploaded.", type: "application/octet-stream" },
+      { status: 304, description: "The attachment matches `If-None-Match`." },
+    ],
+    errors: ["UNAVAILABLE"],
+    handle: async ({ params: { id: conversationId, attachmentId: id } }, ports, { req }) => {
       const { principal } = ports;
       const conversation = await findConversation(ports, conversationId);
       unwrap(await conversation.view(principal));
@@ -112,7 +108,7 @@ export const attachmentRoutes: readonly Route[] = [
         },
       });
     },
-  ),
+  }),
 ];
 
 /** Encodes a file name as RFC 8187 requires. */

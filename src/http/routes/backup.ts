@@ -33,7 +33,7 @@ export function importOperation({
   idDescription,
   created,
   ...operation
-}: Described & { idDescription: string; created: z.ZodType }) {
+}: Omit<Described, "params"> & { idDescription: string; created: z.ZodType }) {
   return {
     method: "post",
     ...operation,

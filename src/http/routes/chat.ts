@@ -42,28 +42,26 @@ const chunk = z.looseObject({ type: z.string() }).meta({
 });
 
 export const chatRoutes: readonly Route[] = [
-  route(
-    {
-      id: "chat",
-      method: "post",
-      path: PATH,
-      tag: "events",
-      summary: "Start a turn with `useChat`",
-      description:
-        "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read. Its id is the idempotency key. The trigger `regenerate-message` answers it again. A last message of the assistant answers requests for approval, by the ids that its stream gave. Then the stream of the turn continues. The header `x-dramatis-turn` names the turn. `POST …/turns/:turnId/cancel` stops it. Closing the stream does not stop it.",
-      params: conversationParams,
-      body: chatSchema,
-      answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
-      errors: [
-        "UNSUPPORTED",
-        "FORBIDDEN",
-        "PERMISSION_DENIED",
-        "CONFLICT",
-        "IDEMPOTENCY_CONFLICT",
-        "TOO_MANY_TURNS",
-      ],
-    },
-    async ({ params, body }, ports, context) => {
+  route({
+    id: "chat",
+    method: "post",
+    path: PATH,
+    tag: "events",
+    summary: "Start a turn with `useChat`",
+    description:
+      "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read. Its id is the idempotency key. The trigger `regenerate-message` answers it again. A last message of the assistant answers requests for approval, by the ids that its stream gave. Then the stream of the turn continues. The header `x-dramatis-turn` names the turn. `POST …/turns/:turnId/cancel` stops it. Closing the stream does not stop it.",
+    params: conversationParams,
+    body: chatSchema,
+    answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
+    errors: [
+      "UNSUPPORTED",
+      "FORBIDDEN",
+      "PERMISSION_DENIED",
+      "CONFLICT",
+      "IDEMPOTENCY_CONFLICT",
+      "TOO_MANY_TURNS",
+    ],
+    handle: async ({ params, body }, ports, context) => {
       const { principal } = ports;
       const conversation = await findConversation(ports, params.id);
       const answers = chatAnswers(body);
@@ -79,28 +77,26 @@ export const chatRoutes: readonly Route[] = [
       const turn = unwrap(await conversation.streamTurn(principal, input, "ndjson", true));
       return streamed(context, params.id, turn.turnId, { from: turn.from, opened: turn.frames });
     },
-  ),
-  route(
-    {
-      id: "resumeChat",
-      method: "get",
-      path: PATH,
-      tag: "events",
-      summary: "Resume the stream of the active turn",
-      description:
-        "The newest active turn from its beginning, for the AI SDK's `resume`. A turn that waits for background work is returned only if no other turn is active.",
-      params: conversationParams,
-      answers: [
-        { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
-        { status: 204, description: "No turn is active." },
-      ],
-    },
-    async ({ params }, ports, context) => {
+  }),
+  route({
+    id: "resumeChat",
+    method: "get",
+    path: PATH,
+    tag: "events",
+    summary: "Resume the stream of the active turn",
+    description:
+      "The newest active turn from its beginning, for the AI SDK's `resume`. A turn that waits for background work is returned only if no other turn is active.",
+    params: conversationParams,
+    answers: [
+      { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
+      { status: 204, description: "No turn is active." },
+    ],
+    handle: async ({ params }, ports, context) => {
       const conversation = await findConversation(ports, params.id);
       const active = await activeTurn(conversation, ports.principal);
       return active === undefined ? empty() : streamed(context, params.id, active.id);
     },
-  ),
+  }),
 ];
 
 /** Returns the newest active turn. A turn that only waits is returned if no other turn is active. */

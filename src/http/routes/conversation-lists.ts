@@ -36,21 +36,19 @@ const listQuery = pageSchema.extend({
 });
 
 export const conversationListRoutes: readonly Route[] = [
-  route(
-    {
-      id: "listConversations",
-      method: "get",
-      path: CONVERSATIONS,
-      tag: "conversations",
-      summary: "List conversations",
-      description:
-        "The conversations of the caller. For operators and administrators, all conversations of the tenant. Without the conversations that the caller archived.",
-      query: listQuery,
-      answers: onePage("conversations", conversationSummary),
-    },
-    async ({ query }, { principal, directory }) =>
+  route({
+    id: "listConversations",
+    method: "get",
+    path: CONVERSATIONS,
+    tag: "conversations",
+    summary: "List conversations",
+    description:
+      "The conversations of the caller. For operators and administrators, all conversations of the tenant. Without the conversations that the caller archived.",
+    query: listQuery,
+    answers: onePage("conversations", conversationSummary),
+    handle: async ({ query }, { principal, directory }) =>
       page("conversations", await directory().conversations(principal, query)),
-  ),
+  }),
   ...marking("pinned", "pin", {
     set: [
       "pinConversation",
@@ -82,19 +80,17 @@ function marking(
   { set, remove }: { set: Texts; remove: Texts },
 ): Route[] {
   const of = (method: "put" | "delete", [id, summary, effect]: Texts) =>
-    route(
-      {
-        id,
-        method,
-        path: `${CONVERSATION}/${name}`,
-        tag: "conversations",
-        summary,
-        description: `${effect} For readers of the conversation. The lists of other people stay as they are. Repeating the request is a no-op.`,
-        params: conversationParams,
-        answers: [{ status: 204, description: "Your lists have the change." }],
-        errors: method === "put" ? ["NOT_FOUND", "CONFLICT"] : ["NOT_FOUND"],
-      },
-      async ({ params }, ports, { var: { clock } }) => {
+    route({
+      id,
+      method,
+      path: `${CONVERSATION}/${name}`,
+      tag: "conversations",
+      summary,
+      description: `${effect} For readers of the conversation. The lists of other people stay as they are. Repeating the request is a no-op.`,
+      params: conversationParams,
+      answers: [{ status: 204, description: "Your lists have the change." }],
+      errors: method === "put" ? ["NOT_FOUND", "CONFLICT"] : ["NOT_FOUND"],
+      handle: async ({ params }, ports, { var: { clock } }) => {
         const { principal, directory } = ports;
         const view = unwrap(await (await findConversation(ports, params.id)).view(principal));
         const { id, createdAt, listed } = view;
@@ -104,6 +100,6 @@ function marking(
         await directory().mark(principal, conversation, mark, method === "put" ? clock.now() : null);
         return empty();
       },
-    );
+    });
   return [of("put", set), of("delete", remove)];
 }

@@ -80,20 +80,18 @@ const entryParams = z.object({
 export const COPY_ERRORS = ["FORBIDDEN", "CONFLICT", "IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED"] as const;
 
 export const conversationRoutes: readonly Route[] = [
-  route(
-    {
-      id: "createConversation",
-      method: "post",
-      path: CONVERSATIONS,
-      tag: "conversations",
-      summary: "Create a conversation with an agent",
-      description:
-        "Give `agentId`, or `participants` with one agent and further users. The caller always takes part. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in its agent's jurisdiction, if the agent has one.",
-      body: newConversation.meta({ example: { agentId: "assistant", title: "Numbers" } }),
-      answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
-      errors: ["NOT_FOUND"],
-    },
-    async ({ body: { participants = [], jurisdiction, ...body } }, ports) => {
+  route({
+    id: "createConversation",
+    method: "post",
+    path: CONVERSATIONS,
+    tag: "conversations",
+    summary: "Create a conversation with an agent",
+    description:
+      "Give `agentId`, or `participants` with one agent and further users. The caller always takes part. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in its agent's jurisdiction, if the agent has one.",
+    body: newConversation.meta({ example: { agentId: "assistant", title: "Numbers" } }),
+    answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
+    errors: ["NOT_FOUND"],
+    handle: async ({ body: { participants = [], jurisdiction, ...body } }, ports) => {
       const { principal, actors, location } = ports;
       // The schema requires one of the two.
       const agentId = body.agentId ?? idsOf("agent", participants)[0] ?? "";
@@ -108,57 +106,51 @@ export const conversationRoutes: readonly Route[] = [
       const view = unwrap(await conversation.create(principal, input));
       return json(view, 201, `${CONVERSATIONS}/${id}`);
     },
-  ),
-  route(
-    {
-      id: "getConversation",
-      method: "get",
-      path: CONVERSATION,
-      tag: "conversations",
-      summary: "Read a conversation",
-      params: conversationParams,
-      answers: ok("The conversation.", conversation),
-    },
-    async ({ params }, ports) =>
+  }),
+  route({
+    id: "getConversation",
+    method: "get",
+    path: CONVERSATION,
+    tag: "conversations",
+    summary: "Read a conversation",
+    params: conversationParams,
+    answers: ok("The conversation.", conversation),
+    handle: async ({ params }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).view(ports.principal))),
-  ),
-  route(
-    {
-      id: "updateConversation",
-      method: "patch",
-      path: CONVERSATION,
-      tag: "conversations",
-      summary: "Change the title, the order of overlapping turns, or the budget",
-      description:
-        "A budget includes the conversation's earlier usage. A turn fails at once if its model call no longer fits the budget.",
-      params: conversationParams,
-      body: updateConversation.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
-      answers: ok("The conversation.", conversation),
-      errors: ["FORBIDDEN", "CONVERSATION_CLOSED"],
-    },
-    async ({ params, body }, ports) =>
+  }),
+  route({
+    id: "updateConversation",
+    method: "patch",
+    path: CONVERSATION,
+    tag: "conversations",
+    summary: "Change the title, the order of overlapping turns, or the budget",
+    description:
+      "A budget includes the conversation's earlier usage. A turn fails at once if its model call no longer fits the budget.",
+    params: conversationParams,
+    body: updateConversation.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
+    answers: ok("The conversation.", conversation),
+    errors: ["FORBIDDEN", "CONVERSATION_CLOSED"],
+    handle: async ({ params, body }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).update(ports.principal, body))),
-  ),
-  route(
-    {
-      id: "deleteConversation",
-      method: "delete",
-      path: CONVERSATION,
-      tag: "conversations",
-      summary: "Delete a conversation",
-      description:
-        "For its participants, operators and administrators. Its active turns stop, and every later request for it gets 404. The deletion also covers its messages, attachments, list entries, the conversations of its agent calls, and knowledge that its agents learned only from it. It runs in the background and survives outages of a store. The id is never used again.",
-      params: conversationParams,
-      answers: [{ status: 204, description: "The conversation is deleted." }],
-      errors: ["FORBIDDEN"],
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    id: "deleteConversation",
+    method: "delete",
+    path: CONVERSATION,
+    tag: "conversations",
+    summary: "Delete a conversation",
+    description:
+      "For its participants, operators and administrators. Its active turns stop, and every later request for it gets 404. The deletion also covers its messages, attachments, list entries, the conversations of its agent calls, and knowledge that its agents learned only from it. It runs in the background and survives outages of a store. The id is never used again.",
+    params: conversationParams,
+    answers: [{ status: 204, description: "The conversation is deleted." }],
+    errors: ["FORBIDDEN"],
+    handle: async ({ params }, ports) => {
       unwrap(await (await findConversation(ports, params.id)).remove(ports.principal));
       return empty();
     },
-  ),
-  route(
-    exportOperation({
+  }),
+  route({
+    ...exportOperation({
       id: "exportConversation",
       path: `${CONVERSATION}/export`,
       tag: "conversations",
@@ -168,11 +160,11 @@ export const conversationRoutes: readonly Route[] = [
       params: conversationParams,
       errors: ["FORBIDDEN", "CONFLICT"],
     }),
-    async ({ params }, ports) =>
+    handle: async ({ params }, ports) =>
       exported(unwrap(await (await findConversation(ports, params.id)).exportLines(ports.principal))),
-  ),
-  route(
-    importOperation({
+  }),
+  route({
+    ...importOperation({
       id: "importConversation",
       path: `${CONVERSATIONS}/import`,
       tag: "conversations",
@@ -184,7 +176,7 @@ export const conversationRoutes: readonly Route[] = [
       errors: ["FORBIDDEN", "CONFLICT"],
       permit: ({ principal }) => checkMayImport(principal),
     }),
-    async ({ query }, ports, { req }) => {
+    handle: async ({ query }, ports, { req }) => {
       const { principal, actors, location } = ports;
       const policy = location(principal.tenant);
       const id = query.id ?? newConversationIdOf(`conv_${ulid()}`, "", {}, policy);
@@ -197,23 +189,21 @@ export const conversationRoutes: readonly Route[] = [
       const view = unwrap(await (await actors.conversation(principal.tenant, id)).view(principal));
       return json({ ...view, ...(notRestored.length > 0 && { notRestored }) }, 201, `${CONVERSATIONS}/${id}`);
     },
-  ),
-  route(
-    {
-      id: "forkConversation",
-      method: "post",
-      path: `${CONVERSATION}/fork`,
-      tag: "conversations",
-      summary: "Fork a conversation at a turn",
-      description:
-        "Creates a conversation with the history up to the end of a turn: equal messages, turns and session events, with copies of the attachments. Turns that were active then are left out. The fork has the participants, settings and pinned versions of the conversation, and an unspent budget. Memories of agents are not copied. `CONFLICT` if the turn is not over.",
-      params: conversationParams,
-      body: forkBody.meta({ example: { idempotencyKey: "a key of yours" } }),
-      optionalBody: true,
-      answers: [{ status: 201, description: "The new conversation.", body: conversation, location: true }],
-      errors: COPY_ERRORS,
-    },
-    async ({ params, body: { idempotencyKey, ...body } }, ports) => {
+  }),
+  route({
+    id: "forkConversation",
+    method: "post",
+    path: `${CONVERSATION}/fork`,
+    tag: "conversations",
+    summary: "Fork a conversation at a turn",
+    description:
+      "Creates a conversation with the history up to the end of a turn: equal messages, turns and session events, with copies of the attachments. Turns that were active then are left out. The fork has the participants, settings and pinned versions of the conversation, and an unspent budget. Memories of agents are not copied. `CONFLICT` if the turn is not over.",
+    params: conversationParams,
+    body: forkBody.meta({ example: { idempotencyKey: "a key of yours" } }),
+    optionalBody: true,
+    answers: [{ status: 201, description: "The new conversation.", body: conversation, location: true }],
+    errors: COPY_ERRORS,
+    handle: async ({ params, body: { idempotencyKey, ...body } }, ports) => {
       const { principal, location } = ports;
       const id = inJurisdiction(
         await forkIdOf(principal, params.id, idempotencyKey),
@@ -224,117 +214,105 @@ export const conversationRoutes: readonly Route[] = [
       const view = unwrap(await source.fork(principal, { id, ...body }));
       return json(view, 201, `${CONVERSATIONS}/${id}`);
     },
-  ),
-  route(
-    {
-      id: "eraseEntry",
-      method: "delete",
-      path: `${CONVERSATION}/events/:eventId`,
-      tag: "conversations",
-      summary: "Erase the content of a message or of a tool's call",
-      description:
-        "For principals that may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may contain it are dropped. Unreferenced attachments and knowledge that agents learned only from it are deleted. Ids, order and usage stay. Repeating the request is a no-op. `CONFLICT`, retriable, while its turn is active.",
-      params: entryParams,
-      answers: [{ status: 204, description: "The content is erased." }],
-      errors: ["FORBIDDEN", "CONFLICT"],
-    },
-    async ({ params: { id, eventId } }, ports) => {
+  }),
+  route({
+    id: "eraseEntry",
+    method: "delete",
+    path: `${CONVERSATION}/events/:eventId`,
+    tag: "conversations",
+    summary: "Erase the content of a message or of a tool's call",
+    description:
+      "For principals that may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may contain it are dropped. Unreferenced attachments and knowledge that agents learned only from it are deleted. Ids, order and usage stay. Repeating the request is a no-op. `CONFLICT`, retriable, while its turn is active.",
+    params: entryParams,
+    answers: [{ status: 204, description: "The content is erased." }],
+    errors: ["FORBIDDEN", "CONFLICT"],
+    handle: async ({ params: { id, eventId } }, ports) => {
       unwrap(await (await findConversation(ports, id)).eraseEntry(ports.principal, eventId));
       return empty();
     },
-  ),
-  route(
-    {
-      id: "cancelConversation",
-      method: "post",
-      path: `${CONVERSATION}/cancel`,
-      tag: "conversations",
-      summary: "Stop a conversation with its active turns",
-      description:
-        "Each active turn fails with `CANCELLED`. Until the conversation resumes, each new message is recorded in a turn that fails with `CANCELLED`. Repeating the request is a no-op. The body may be absent.",
-      params: conversationParams,
-      body: stopRequest,
-      optionalBody: true,
-      answers: ok("The conversation is stopped.", conversation),
-      errors: ["CONVERSATION_CLOSED"],
-    },
-    async ({ params, body }, ports) =>
+  }),
+  route({
+    id: "cancelConversation",
+    method: "post",
+    path: `${CONVERSATION}/cancel`,
+    tag: "conversations",
+    summary: "Stop a conversation with its active turns",
+    description:
+      "Each active turn fails with `CANCELLED`. Until the conversation resumes, each new message is recorded in a turn that fails with `CANCELLED`. Repeating the request is a no-op. The body may be absent.",
+    params: conversationParams,
+    body: stopRequest,
+    optionalBody: true,
+    answers: ok("The conversation is stopped.", conversation),
+    errors: ["CONVERSATION_CLOSED"],
+    handle: async ({ params, body }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).cancel(ports.principal, body))),
-  ),
-  route(
-    {
-      id: "resumeConversation",
-      method: "post",
-      path: `${CONVERSATION}/resume`,
-      tag: "conversations",
-      summary: "Resume a stopped conversation",
-      description:
-        "The next message starts a turn. Stopped turns do not resume. `NOT_CANCELLED` if the conversation is not stopped. The body may be absent.",
-      params: conversationParams,
-      body: stopRequest,
-      optionalBody: true,
-      answers: ok("The conversation goes on.", conversation),
-      errors: ["FORBIDDEN", "NOT_CANCELLED", "CONVERSATION_CLOSED"],
-    },
-    async ({ params, body }, ports) =>
+  }),
+  route({
+    id: "resumeConversation",
+    method: "post",
+    path: `${CONVERSATION}/resume`,
+    tag: "conversations",
+    summary: "Resume a stopped conversation",
+    description:
+      "The next message starts a turn. Stopped turns do not resume. `NOT_CANCELLED` if the conversation is not stopped. The body may be absent.",
+    params: conversationParams,
+    body: stopRequest,
+    optionalBody: true,
+    answers: ok("The conversation goes on.", conversation),
+    errors: ["FORBIDDEN", "NOT_CANCELLED", "CONVERSATION_CLOSED"],
+    handle: async ({ params, body }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).resume(ports.principal, body))),
-  ),
-  route(
-    {
-      id: "completeConversation",
-      method: "post",
-      path: `${CONVERSATION}/complete`,
-      tag: "conversations",
-      summary: "End a conversation for good",
-      description:
-        "Each active turn fails with `CANCELLED`. Later messages, stops, resumes and changes fail with `CONVERSATION_CLOSED`. Reading stays possible. Repeating the request is a no-op. The body may be absent.",
-      params: conversationParams,
-      body: stopRequest,
-      optionalBody: true,
-      answers: ok("The conversation has ended.", conversation),
-      errors: ["FORBIDDEN"],
-    },
-    async ({ params, body }, ports) =>
+  }),
+  route({
+    id: "completeConversation",
+    method: "post",
+    path: `${CONVERSATION}/complete`,
+    tag: "conversations",
+    summary: "End a conversation for good",
+    description:
+      "Each active turn fails with `CANCELLED`. Later messages, stops, resumes and changes fail with `CONVERSATION_CLOSED`. Reading stays possible. Repeating the request is a no-op. The body may be absent.",
+    params: conversationParams,
+    body: stopRequest,
+    optionalBody: true,
+    answers: ok("The conversation has ended.", conversation),
+    errors: ["FORBIDDEN"],
+    handle: async ({ params, body }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).complete(ports.principal, body))),
-  ),
-  route(
-    {
-      id: "listMessages",
-      method: "get",
-      path: `${CONVERSATION}/messages`,
-      tag: "conversations",
-      summary: "List messages",
-      params: conversationParams,
-      query: pageSchema,
-      answers: onePage("messages", message),
-    },
-    async ({ params, query }, ports) =>
+  }),
+  route({
+    id: "listMessages",
+    method: "get",
+    path: `${CONVERSATION}/messages`,
+    tag: "conversations",
+    summary: "List messages",
+    params: conversationParams,
+    query: pageSchema,
+    answers: onePage("messages", message),
+    handle: async ({ params, query }, ports) =>
       page(
         "messages",
         unwrap(await (await findConversation(ports, params.id)).messages(ports.principal, query)),
       ),
-  ),
-  route(
-    {
-      id: "listJournal",
-      method: "get",
-      path: `${CONVERSATION}/journal`,
-      tag: "conversations",
-      summary: "List the journal: every durable fact by its number",
-      description:
-        "With `type` or `turn`, each page looks at up to 5,000 entries: a page may be empty and have a `nextCursor`. With `turn`, it looks only at the entries from the start to the end of the turn, and at the later entries of the turn.",
-      params: conversationParams,
-      query: journalQuery,
-      answers: onePage("entries", journalEntry),
-    },
-    async ({ params, query: { type: types, ...options } }, ports) => {
+  }),
+  route({
+    id: "listJournal",
+    method: "get",
+    path: `${CONVERSATION}/journal`,
+    tag: "conversations",
+    summary: "List the journal: every durable fact by its number",
+    description:
+      "With `type` or `turn`, each page looks at up to 5,000 entries: a page may be empty and have a `nextCursor`. With `turn`, it looks only at the entries from the start to the end of the turn, and at the later entries of the turn.",
+    params: conversationParams,
+    query: journalQuery,
+    answers: onePage("entries", journalEntry),
+    handle: async ({ params, query: { type: types, ...options } }, ports) => {
       const conversation = await findConversation(ports, params.id);
       return page(
         "entries",
         unwrap(await conversation.journal(ports.principal, { ...options, ...defined({ types }) })),
       );
     },
-  ),
+  }),
 ];
 
 /** Finds the actor of a conversation. Throws `NOT_FOUND` for an id that cannot exist. */

@@ -20,48 +20,44 @@ const letterPageSchema = pageSchema.refine(({ cursor }) => cursor === undefined 
 });
 
 export const deadLetterRoutes: readonly Route[] = [
-  route(
-    {
-      id: "listDeadLetters",
-      method: "get",
-      path: PATH,
-      tag: "delivery",
-      summary: "List dead letters",
-      description: "Secrets are removed from bodies. A body longer than 16 KiB is omitted.",
-      query: letterPageSchema,
-      answers: onePage("deadLetters", deadLetter),
-      errors: ["FORBIDDEN"],
-      permit: ({ principal }) => requireOperator(principal),
-    },
-    async ({ query }, { principal, deadLetters }) =>
+  route({
+    id: "listDeadLetters",
+    method: "get",
+    path: PATH,
+    tag: "delivery",
+    summary: "List dead letters",
+    description: "Secrets are removed from bodies. A body longer than 16 KiB is omitted.",
+    query: letterPageSchema,
+    answers: onePage("deadLetters", deadLetter),
+    errors: ["FORBIDDEN"],
+    permit: ({ principal }) => requireOperator(principal),
+    handle: async ({ query }, { principal, deadLetters }) =>
       page("deadLetters", await deadLetters().list(principal.tenant, query)),
-  ),
-  route(
-    {
-      id: "redeliver",
-      method: "post",
-      path: REDELIVER,
-      tag: "delivery",
-      summary: "Deliver a dead letter again",
-      description:
-        "The letter keeps its operation id, so it cannot act twice. Possible for 30 days after it was sent.",
-      params: z.object({ id: ids.deadLetter }),
-      answers: [
-        {
-          status: 202,
-          description: "The letter is on its way.",
-          body: z.strictObject({ id: ids.deadLetter }),
-        },
-      ],
-      errors: ["FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
-      permit: ({ principal }) => requireOperator(principal),
-    },
-    async ({ params: { id } }, { principal, actors, deadLetters }) => {
+  }),
+  route({
+    id: "redeliver",
+    method: "post",
+    path: REDELIVER,
+    tag: "delivery",
+    summary: "Deliver a dead letter again",
+    description:
+      "The letter keeps its operation id, so it cannot act twice. Possible for 30 days after it was sent.",
+    params: z.object({ id: ids.deadLetter }),
+    answers: [
+      {
+        status: 202,
+        description: "The letter is on its way.",
+        body: z.strictObject({ id: ids.deadLetter }),
+      },
+    ],
+    errors: ["FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
+    permit: ({ principal }) => requireOperator(principal),
+    handle: async ({ params: { id } }, { principal, actors, deadLetters }) => {
       const letter = await deadLetters().find(principal.tenant, id);
       if (letter === null) throw notFound(`There is no dead letter "${id}".`);
       const sender = await actors.mailbox(letter.from);
       unwrap(await sender.redeliver(principal, letter.id));
       return json({ id: letter.id }, 202);
     },
-  ),
+  }),
 ];

@@ -16,28 +16,26 @@ const params = z.object({
 });
 
 export const deferredRoutes: readonly Route[] = [
-  route(
-    {
-      id: "completeOperation",
-      method: "post",
-      path: DEFERRED,
-      tag: "turns",
-      summary: "Complete a deferred operation",
-      description:
-        "The handle comes from `ctx.defer()` in the tool. It is the only credential. Give `result` or `error`. Repeating the same result returns the same answer. A different result is a conflict. A result after the operation expired or stopped is also a conflict.",
-      open: true,
-      params,
-      body: resultSchema.meta({ example: { result: { paid: true } } }),
-      answers: ok("The operation has this result.", completedOperation),
-      errors: ["CONFLICT", "RATE_LIMITED"],
-      permit: (_, { handle = "" }) => claimOf(handle),
-    },
-    async ({ params: { handle }, body }, { actors }) => {
+  route({
+    id: "completeOperation",
+    method: "post",
+    path: DEFERRED,
+    tag: "turns",
+    summary: "Complete a deferred operation",
+    description:
+      "The handle comes from `ctx.defer()` in the tool. It is the only credential. Give `result` or `error`. Repeating the same result returns the same answer. A different result is a conflict. A result after the operation expired or stopped is also a conflict.",
+    open: true,
+    params,
+    body: resultSchema.meta({ example: { result: { paid: true } } }),
+    answers: ok("The operation has this result.", completedOperation),
+    errors: ["CONFLICT", "RATE_LIMITED"],
+    permit: (_, { handle = "" }) => claimOf(handle),
+    handle: async ({ params: { handle }, body }, { actors }) => {
       const { tenant, conversationId } = claimOf(handle);
       const conversation = await actors.conversation(tenant, conversationId);
       return json(await completeOperationAt(conversation, handle, body));
     },
-  ),
+  }),
 ];
 
 /** Returns the claim of a handle. Throws `NOT_FOUND` if the text is not a handle. */

@@ -52,22 +52,20 @@ const searchQuery = pageSchema.omit({ order: true }).extend({
 });
 
 export const eventLogRoutes: readonly Route[] = [
-  route(
-    {
-      id: "listEvents",
-      method: "get",
-      path: "/api/events",
-      tag: "events",
-      summary: "List and follow the events of all conversations and runs",
-      description:
-        "The journal entries of the tenant's conversations and runs by their number, for operators and administrators. With `Accept: text/event-stream` the answer is an endless stream: the events after `after`, and then each new event. A page looks at a bounded number of events, so it may be empty and have a `nextCursor`. An event appears a moment later than in its conversation or run.",
-      query: eventsQuery,
-      headers: positionHeader,
-      answers: [{ ...onePage("events", loggedEvent)[0], stream: loggedEvent }],
-      errors: ["FORBIDDEN", "RATE_LIMITED"],
-      permit: ({ principal }) => requireOperator(principal),
-    },
-    async ({ query, headers }, ports, context) => {
+  route({
+    id: "listEvents",
+    method: "get",
+    path: "/api/events",
+    tag: "events",
+    summary: "List and follow the events of all conversations and runs",
+    description:
+      "The journal entries of the tenant's conversations and runs by their number, for operators and administrators. With `Accept: text/event-stream` the answer is an endless stream: the events after `after`, and then each new event. A page looks at a bounded number of events, so it may be empty and have a `nextCursor`. An event appears a moment later than in its conversation or run.",
+    query: eventsQuery,
+    headers: positionHeader,
+    answers: [{ ...onePage("events", loggedEvent)[0], stream: loggedEvent }],
+    errors: ["FORBIDDEN", "RATE_LIMITED"],
+    permit: ({ principal }) => requireOperator(principal),
+    handle: async ({ query, headers }, ports, context) => {
       const { jurisdiction, type: names, ...given } = query;
       const log = await logOf(ports, jurisdiction, given);
       const isOfConversations = given.conversation !== undefined || given.agent !== undefined;
@@ -80,20 +78,18 @@ export const eventLogRoutes: readonly Route[] = [
         unwrap(await log.follow(ports.principal, { ...filters, ...defined({ after }) })),
       );
     },
-  ),
-  route(
-    {
-      id: "searchMessages",
-      method: "get",
-      path: "/api/search",
-      tag: "turns",
-      summary: "Search the messages of all conversations",
-      description:
-        "The newest messages first: of the caller's conversations, and of all conversations of the tenant for operators and administrators. A message appears a moment after the end of its turn. A page looks at a bounded number of messages, so it may be short and have a `nextCursor`. During an outage of D1 the messages have no `title`.",
-      query: searchQuery,
-      answers: onePage("messages", foundMessage),
-    },
-    async ({ query: { jurisdiction, ...query } }, ports) => {
+  }),
+  route({
+    id: "searchMessages",
+    method: "get",
+    path: "/api/search",
+    tag: "turns",
+    summary: "Search the messages of all conversations",
+    description:
+      "The newest messages first: of the caller's conversations, and of all conversations of the tenant for operators and administrators. A message appears a moment after the end of its turn. A page looks at a bounded number of messages, so it may be short and have a `nextCursor`. During an outage of D1 the messages have no `title`.",
+    query: searchQuery,
+    answers: onePage("messages", foundMessage),
+    handle: async ({ query: { jurisdiction, ...query } }, ports) => {
       const log = await logOf(ports, jurisdiction, query);
       const found = unwrap(await log.search(ports.principal, query));
       const titles = await titlesOf(ports, found.items);
@@ -103,7 +99,7 @@ export const eventLogRoutes: readonly Route[] = [
       });
       return page("messages", { ...found, items });
     },
-  ),
+  }),
 ];
 
 /** Returns the titles of the messages' conversations. An outage of D1 costs the titles only. */

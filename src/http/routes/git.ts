@@ -32,64 +32,55 @@ function answer(body: string | Uint8Array): Response {
 }
 
 export const gitRoutes: readonly Route[] = [
-  route(
-    {
-      ...common,
-      id: "readGitReferences",
-      path: `${REPOSITORY}/info/refs`,
-      summary: "Read the branches and tags for git",
-      description:
-        "For authors, operators and administrators. `git clone` reads this file and the next ones.",
-      params: repositoryParams,
-      query: z.object({
-        service: z.string().exactOptional().describe("The program that git asks for."),
-      }),
-      answers: answers("The commits of the branches and tags."),
-    },
-    async ({ params, query }, ports) => {
+  route({
+    ...common,
+    id: "readGitReferences",
+    path: `${REPOSITORY}/info/refs`,
+    summary: "Read the branches and tags for git",
+    description: "For authors, operators and administrators. `git clone` reads this file and the next ones.",
+    params: repositoryParams,
+    query: z.object({
+      service: z.string().exactOptional().describe("The program that git asks for."),
+    }),
+    answers: answers("The commits of the branches and tags."),
+    handle: async ({ params, query }, ports) => {
       if (query.service === "git-receive-pack")
         throw forbidden("Git cannot push here. Import a bundle, or write files with the API.");
       return answer(await (await files(ports, params)).references());
     },
-  ),
-  route(
-    {
-      ...common,
-      id: "readGitHead",
-      path: `${REPOSITORY}/HEAD`,
-      summary: "Read the default branch for git",
-      params: repositoryParams,
-      answers: answers("The name of the default branch."),
-    },
-    async ({ params }, { principal, projects }) => {
+  }),
+  route({
+    ...common,
+    id: "readGitHead",
+    path: `${REPOSITORY}/HEAD`,
+    summary: "Read the default branch for git",
+    params: repositoryParams,
+    answers: answers("The name of the default branch."),
+    handle: async ({ params }, { principal, projects }) => {
       const { defaultBranch } = await projects().open(addressOf(principal, params));
       return answer(`ref: refs/heads/${defaultBranch}\n`);
     },
-  ),
-  route(
-    {
-      ...common,
-      id: "listGitPacks",
-      path: `${REPOSITORY}/objects/info/packs`,
-      summary: "List the packs for git",
-      params: repositoryParams,
-      answers: answers("The names of the packs."),
-    },
-    async ({ params }, ports) => answer(await (await files(ports, params)).packs()),
-  ),
-  route(
-    {
-      ...common,
-      id: "readGitPack",
-      path: `${REPOSITORY}/objects/pack/:file`,
-      summary: "Read a pack or its index for git",
-      params: packParams,
-      answers: answers("The file."),
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    ...common,
+    id: "listGitPacks",
+    path: `${REPOSITORY}/objects/info/packs`,
+    summary: "List the packs for git",
+    params: repositoryParams,
+    answers: answers("The names of the packs."),
+    handle: async ({ params }, ports) => answer(await (await files(ports, params)).packs()),
+  }),
+  route({
+    ...common,
+    id: "readGitPack",
+    path: `${REPOSITORY}/objects/pack/:file`,
+    summary: "Read a pack or its index for git",
+    params: packParams,
+    answers: answers("The file."),
+    handle: async ({ params }, ports) => {
       const bytes = await (await files(ports, params)).pack(params.file);
       if (bytes === null) throw notFound("The repository has no such pack. Fetch again.");
       return answer(bytes);
     },
-  ),
+  }),
 ];

@@ -156,25 +156,23 @@ function routesOf<Kind extends DefinitionKind, Body extends { id: string }>(
   const list = `${LIBRARY}/${path}`;
   const one = `a ${kindName(kind)}`;
   return [
-    route(
-      {
-        id: `create${name}`,
-        method: "post",
-        path: list,
-        tag: "libraries",
-        summary: `Add ${one}, or a version of one`,
-        description: `For authors and administrators. New content becomes the next version. If a version already has this content, that version is returned. ${about}`,
-        params: libraryParams,
-        body,
-        answers: [
-          { status: 201, description: "The new version.", body: view, location: true },
-          { status: 200, description: "The version that has this content.", body: view },
-        ],
-        errors: ["FORBIDDEN", "CONFLICT"],
-        maxBytes,
-        permit: (ports, { library = "" }) => registryOf(ports).checkWriter(ports.principal, library),
-      },
-      async ({ params: { library }, body: { id, ...posted } }, { principal, libraries }) => {
+    route({
+      id: `create${name}`,
+      method: "post",
+      path: list,
+      tag: "libraries",
+      summary: `Add ${one}, or a version of one`,
+      description: `For authors and administrators. New content becomes the next version. If a version already has this content, that version is returned. ${about}`,
+      params: libraryParams,
+      body,
+      answers: [
+        { status: 201, description: "The new version.", body: view, location: true },
+        { status: 200, description: "The version that has this content.", body: view },
+      ],
+      errors: ["FORBIDDEN", "CONFLICT"],
+      maxBytes,
+      permit: (ports, { library = "" }) => registryOf(ports).checkWriter(ports.principal, library),
+      handle: async ({ params: { library }, body: { id, ...posted } }, { principal, libraries }) => {
         const ports = libraries(principal.tenant);
         const key = { library, id };
         const definition = await check(ports, key, posted);
@@ -182,88 +180,76 @@ function routesOf<Kind extends DefinitionKind, Body extends { id: string }>(
         if (!created) return json(version);
         return json(version, 201, `${LIBRARIES}/${library}/${path}/${id}/versions/${version.version}`);
       },
-    ),
-    route(
-      {
-        id: `list${name}s`,
-        method: "get",
-        path: list,
-        tag: "libraries",
-        summary: `List the ${kindName(kind)}s of a library, the latest version of each`,
-        params: libraryParams,
-        query: pageSchema,
-        answers: onePage(resource, view),
-      },
-      async ({ params, query }, ports) =>
+    }),
+    route({
+      id: `list${name}s`,
+      method: "get",
+      path: list,
+      tag: "libraries",
+      summary: `List the ${kindName(kind)}s of a library, the latest version of each`,
+      params: libraryParams,
+      query: pageSchema,
+      answers: onePage(resource, view),
+      handle: async ({ params, query }, ports) =>
         page(resource, await registryOf(ports).list(kind, params.library, query)),
-    ),
-    route(
-      {
-        id: `get${name}`,
-        method: "get",
-        path: `${list}/:id`,
-        tag: "libraries",
-        summary: `Read the latest version of ${one}`,
-        params: definitionParams,
-        answers: ok("The version.", view),
-      },
-      async ({ params }, ports) => json(await registryOf(ports).find(kind, params)),
-    ),
-    route(
-      {
-        id: `list${name}Versions`,
-        method: "get",
-        path: `${list}/:id/versions`,
-        tag: "libraries",
-        summary: `List the versions of ${one}`,
-        params: definitionParams,
-        query: pageSchema,
-        answers: onePage("versions", view),
-      },
-      async ({ params, query }, ports) =>
+    }),
+    route({
+      id: `get${name}`,
+      method: "get",
+      path: `${list}/:id`,
+      tag: "libraries",
+      summary: `Read the latest version of ${one}`,
+      params: definitionParams,
+      answers: ok("The version.", view),
+      handle: async ({ params }, ports) => json(await registryOf(ports).find(kind, params)),
+    }),
+    route({
+      id: `list${name}Versions`,
+      method: "get",
+      path: `${list}/:id/versions`,
+      tag: "libraries",
+      summary: `List the versions of ${one}`,
+      params: definitionParams,
+      query: pageSchema,
+      answers: onePage("versions", view),
+      handle: async ({ params, query }, ports) =>
         page("versions", await registryOf(ports).versions(kind, params, query)),
-    ),
-    route(
-      {
-        id: `get${name}Version`,
-        method: "get",
-        path: `${list}/:id/versions/:version`,
-        tag: "libraries",
-        summary: `Read a version of ${one}`,
-        params: versionParams,
-        answers: ok("The version.", view),
-      },
-      async ({ params }, ports) => json(await registryOf(ports).find(kind, params)),
-    ),
+    }),
+    route({
+      id: `get${name}Version`,
+      method: "get",
+      path: `${list}/:id/versions/:version`,
+      tag: "libraries",
+      summary: `Read a version of ${one}`,
+      params: versionParams,
+      answers: ok("The version.", view),
+      handle: async ({ params }, ports) => json(await registryOf(ports).find(kind, params)),
+    }),
   ];
 }
 
 export const libraryRoutes: readonly Route[] = [
-  route(
-    {
-      id: "listLibraries",
-      method: "get",
-      path: LIBRARIES,
-      tag: "libraries",
-      summary: "List the libraries",
-      description: "Deployed libraries come first, then libraries by authors of the tenant.",
-      query: pageSchema,
-      answers: onePage("libraries", libraryView),
-    },
-    async ({ query }, ports) => page("libraries", await registryOf(ports).libraries(query)),
-  ),
-  route(
-    {
-      id: "getLibrary",
-      method: "get",
-      path: LIBRARY,
-      tag: "libraries",
-      summary: "Read a library",
-      params: libraryParams,
-      answers: ok("The library.", libraryView),
-    },
-    async ({ params }, ports) => json(await registryOf(ports).library(params.library)),
-  ),
+  route({
+    id: "listLibraries",
+    method: "get",
+    path: LIBRARIES,
+    tag: "libraries",
+    summary: "List the libraries",
+    description: "Deployed libraries come first, then libraries by authors of the tenant.",
+    query: pageSchema,
+    answers: onePage("libraries", libraryView),
+    handle: async ({ query }, ports) => page("libraries", await registryOf(ports).libraries(query)),
+  }),
+  route({
+    id: "getLibrary",
+    method: "get",
+    path: LIBRARY,
+    tag: "libraries",
+    summary: "Read a library",
+    params: libraryParams,
+    answers: ok("The library.", libraryView),
+    handle: async ({ params }, ports) => json(await registryOf(ports).library(params.library)),
+  }),
   ...routesOf("persona", personaBody, checkedPersona),
   ...routesOf("tool", toolBody, checkedTool),
   ...routesOf("model-profile", modelProfileBody, checkedModelProfile),

@@ -61,30 +61,28 @@ const WHOSE =
   "Authors, operators and administrators see all memories of the agent. Members see memories about themselves.";
 
 export const memoryRoutes: readonly Route[] = [
-  route(
-    {
-      id: "writeMemories",
-      method: "post",
-      path: MEMORIES,
-      tag: "memories",
-      summary: "Write a memory, or up to 100",
-      description:
-        "For authors, operators and administrators. Searches find the memory as soon as the request resolves. `{memories: […]}` writes a batch atomically and returns `{memories}`, without `Location`.",
-      params: agentParams,
-      headers: writeHeaders,
-      body: writeSchema,
-      answers: [
-        {
-          status: 201,
-          description: "The memory, as a list would show it; of a batch `{memories}`, in their order.",
-          body: z.union([memory, memories]),
-        },
-      ],
-      errors: ["FORBIDDEN", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
-      reads: z.unknown(),
-      permit: ({ principal }) => requireAll(principal, "write memories"),
-    },
-    async ({ params, headers, body }, ports) => {
+  route({
+    id: "writeMemories",
+    method: "post",
+    path: MEMORIES,
+    tag: "memories",
+    summary: "Write a memory, or up to 100",
+    description:
+      "For authors, operators and administrators. Searches find the memory as soon as the request resolves. `{memories: […]}` writes a batch atomically and returns `{memories}`, without `Location`.",
+    params: agentParams,
+    headers: writeHeaders,
+    body: writeSchema,
+    answers: [
+      {
+        status: 201,
+        description: "The memory, as a list would show it; of a batch `{memories}`, in their order.",
+        body: z.union([memory, memories]),
+      },
+    ],
+    errors: ["FORBIDDEN", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
+    reads: z.unknown(),
+    permit: ({ principal }) => requireAll(principal, "write memories"),
+    handle: async ({ params, headers, body }, ports) => {
       const { inputs, isBatch } = inputsOf(body, headers["Idempotency-Key"]);
       const agent = await agentOf(ports, params);
       const written = unwrap(await agent.writeMemories(writerOf(ports.principal), inputs));
@@ -92,77 +90,69 @@ export const memoryRoutes: readonly Route[] = [
       if (isBatch || memory === undefined) return json({ memories: written }, 201);
       return json(memory, 201, `/api/agents/${params.id}/memories/${memory.id}`);
     },
-  ),
-  route(
-    {
-      id: "listMemories",
-      method: "get",
-      path: MEMORIES,
-      tag: "memories",
-      summary: "List memories",
-      description: WHOSE,
-      params: agentParams,
-      query: listParams,
-      answers: onePage("memories", memory),
-    },
-    async ({ params, query: { state, limit, cursor, order, ...filter } }, ports) => {
+  }),
+  route({
+    id: "listMemories",
+    method: "get",
+    path: MEMORIES,
+    tag: "memories",
+    summary: "List memories",
+    description: WHOSE,
+    params: agentParams,
+    query: listParams,
+    answers: onePage("memories", memory),
+    handle: async ({ params, query: { state, limit, cursor, order, ...filter } }, ports) => {
       const agent = await agentOf(ports, params);
       const options = { ...defined({ state, limit, cursor, order }), ...filterOf(filter) };
       return page("memories", unwrap(await agent.listMemories({ principal: ports.principal }, options)));
     },
-  ),
-  route(
-    {
-      id: "searchMemories",
-      method: "get",
-      path: SEARCH,
-      tag: "memories",
-      summary: "Search memories",
-      description: `Finds current memories by meaning and by words, the best first, and explains the place of each; a member gets no parts of scores. ${WHOSE}`,
-      params: agentParams,
-      query: searchParams,
-      answers: ok("The results.", searchResult),
-    },
-    async ({ params, query }, ports) => {
+  }),
+  route({
+    id: "searchMemories",
+    method: "get",
+    path: SEARCH,
+    tag: "memories",
+    summary: "Search memories",
+    description: `Finds current memories by meaning and by words, the best first, and explains the place of each; a member gets no parts of scores. ${WHOSE}`,
+    params: agentParams,
+    query: searchParams,
+    answers: ok("The results.", searchResult),
+    handle: async ({ params, query }, ports) => {
       const agent = await agentOf(ports, params);
       return json(unwrap(await agent.searchMemories({ principal: ports.principal }, queryOf(query))));
     },
-  ),
-  route(
-    {
-      id: "searchMemoriesByBody",
-      method: "post",
-      path: SEARCH,
-      tag: "memories",
-      summary: "Search memories, with weights or a long query",
-      description:
-        "As the `GET`. The weights replace the weights of the agent's persona. The search is read-only.",
-      params: agentParams,
-      body: memoryQuery.meta({
-        example: { query: "Where does Ann like to sit?", type: ["preference"], limit: 5 },
-      }),
-      answers: ok("The results.", searchResult),
-    },
-    async ({ params, body }, ports) => {
+  }),
+  route({
+    id: "searchMemoriesByBody",
+    method: "post",
+    path: SEARCH,
+    tag: "memories",
+    summary: "Search memories, with weights or a long query",
+    description:
+      "As the `GET`. The weights replace the weights of the agent's persona. The search is read-only.",
+    params: agentParams,
+    body: memoryQuery.meta({
+      example: { query: "Where does Ann like to sit?", type: ["preference"], limit: 5 },
+    }),
+    answers: ok("The results.", searchResult),
+    handle: async ({ params, body }, ports) => {
       const agent = await agentOf(ports, params);
       return json(unwrap(await agent.searchMemories({ principal: ports.principal }, body)));
     },
-  ),
-  route(
-    {
-      id: "searchMemoriesOfAgents",
-      method: "get",
-      path: SEARCH_AGENTS,
-      tag: "memories",
-      summary: "Search the memories of several agents",
-      description:
-        "For authors, operators and administrators. Asks up to 20 agents at once. An agent that does not answer, or does not exist, is in `failed`, and the others answer.",
-      query: agentsSearchParams,
-      answers: ok("The results of all of them, by relevance.", agentsSearchResult),
-      errors: ["FORBIDDEN"],
-      permit: ({ principal }) => requireAll(principal, "search the memories of several agents"),
-    },
-    async ({ query: { agents, ...given } }, { principal, actors, clock }) => {
+  }),
+  route({
+    id: "searchMemoriesOfAgents",
+    method: "get",
+    path: SEARCH_AGENTS,
+    tag: "memories",
+    summary: "Search the memories of several agents",
+    description:
+      "For authors, operators and administrators. Asks up to 20 agents at once. An agent that does not answer, or does not exist, is in `failed`, and the others answer.",
+    query: agentsSearchParams,
+    answers: ok("The results of all of them, by relevance.", agentsSearchResult),
+    errors: ["FORBIDDEN"],
+    permit: ({ principal }) => requireAll(principal, "search the memories of several agents"),
+    handle: async ({ query: { agents, ...given } }, { principal, actors, clock }) => {
       const query = queryOf(given);
       const search = async (id: string) => {
         const agent = await actors.agent(principal.tenant, id);
@@ -170,112 +160,100 @@ export const memoryRoutes: readonly Route[] = [
       };
       return json(await searchAgents(clock, agents, search, query.limit));
     },
-  ),
-  route(
-    {
-      id: "getMemory",
-      method: "get",
-      path: MEMORY,
-      tag: "memories",
-      summary: "Read a memory",
-      description: "Returns all of its text.",
-      params: memoryParams,
-      answers: ok("The memory.", memory),
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    id: "getMemory",
+    method: "get",
+    path: MEMORY,
+    tag: "memories",
+    summary: "Read a memory",
+    description: "Returns all of its text.",
+    params: memoryParams,
+    answers: ok("The memory.", memory),
+    handle: async ({ params }, ports) => {
       const agent = await agentOf(ports, params);
       return json(unwrap(await agent.readMemory({ principal: ports.principal }, params.memoryId)));
     },
-  ),
-  route(
-    {
-      id: "changeMemory",
-      method: "patch",
-      path: MEMORY,
-      tag: "memories",
-      summary: "Change a memory",
-      description:
-        "Absent fields stay. `null` removes a field. The log keeps the previous state. Members can change memories about themselves, except `session` and `sequence`.",
-      params: memoryParams,
-      body: memoryChange.meta({ example: { content: "Ann prefers aisle seats.", ifVersion: 1 } }),
-      answers: ok("The memory.", memory),
-      errors: ["FORBIDDEN", "CONFLICT"],
-    },
-    async ({ params, body }, ports) => {
+  }),
+  route({
+    id: "changeMemory",
+    method: "patch",
+    path: MEMORY,
+    tag: "memories",
+    summary: "Change a memory",
+    description:
+      "Absent fields stay. `null` removes a field. The log keeps the previous state. Members can change memories about themselves, except `session` and `sequence`.",
+    params: memoryParams,
+    body: memoryChange.meta({ example: { content: "Ann prefers aisle seats.", ifVersion: 1 } }),
+    answers: ok("The memory.", memory),
+    errors: ["FORBIDDEN", "CONFLICT"],
+    handle: async ({ params, body }, ports) => {
       const agent = await agentOf(ports, params);
       return json(unwrap(await agent.updateMemory(writerOf(ports.principal), params.memoryId, body)));
     },
-  ),
-  route(
-    {
-      id: "deleteMemory",
-      method: "delete",
-      path: MEMORY,
-      tag: "memories",
-      summary: "Erase a memory",
-      description:
-        "Erases the memory and its log. Readers and searches lose it at once. Copies in D1, R2 and Vectorize are erased later. Members can erase memories about themselves.",
-      params: memoryParams,
-      answers: [{ status: 204, description: "The memory is gone." }],
-      errors: ["FORBIDDEN"],
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    id: "deleteMemory",
+    method: "delete",
+    path: MEMORY,
+    tag: "memories",
+    summary: "Erase a memory",
+    description:
+      "Erases the memory and its log. Readers and searches lose it at once. Copies in D1, R2 and Vectorize are erased later. Members can erase memories about themselves.",
+    params: memoryParams,
+    answers: [{ status: 204, description: "The memory is gone." }],
+    errors: ["FORBIDDEN"],
+    handle: async ({ params }, ports) => {
       const agent = await agentOf(ports, params);
       unwrap(await agent.deleteMemory(writerOf(ports.principal), params.memoryId));
       return empty();
     },
-  ),
-  route(
-    {
-      id: "archiveMemory",
-      method: "post",
-      path: `${MEMORY}/archive`,
-      tag: "memories",
-      summary: "Archive a memory",
-      description:
-        "Moves its text to the archive and excludes it from search. It can still be read. Repeating the request is a no-op.",
-      params: memoryParams,
-      answers: ok("The memory.", memory),
-      errors: ["FORBIDDEN", "CONFLICT"],
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    id: "archiveMemory",
+    method: "post",
+    path: `${MEMORY}/archive`,
+    tag: "memories",
+    summary: "Archive a memory",
+    description:
+      "Moves its text to the archive and excludes it from search. It can still be read. Repeating the request is a no-op.",
+    params: memoryParams,
+    answers: ok("The memory.", memory),
+    errors: ["FORBIDDEN", "CONFLICT"],
+    handle: async ({ params }, ports) => {
       const agent = await agentOf(ports, params);
       return json(unwrap(await agent.archiveMemory(writerOf(ports.principal), params.memoryId)));
     },
-  ),
-  route(
-    {
-      id: "whyMemory",
-      method: "get",
-      path: `${MEMORY}/why`,
-      tag: "memories",
-      summary: "Explain a memory",
-      description:
-        "The turns that it comes from, the memories that it was made of, and the log of its changes.",
-      params: memoryParams,
-      answers: ok("The memory with its origin.", memoryWhy),
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    id: "whyMemory",
+    method: "get",
+    path: `${MEMORY}/why`,
+    tag: "memories",
+    summary: "Explain a memory",
+    description:
+      "The turns that it comes from, the memories that it was made of, and the log of its changes.",
+    params: memoryParams,
+    answers: ok("The memory with its origin.", memoryWhy),
+    handle: async ({ params }, ports) => {
       const agent = await agentOf(ports, params);
       return json(unwrap(await agent.whyMemory({ principal: ports.principal }, params.memoryId)));
     },
-  ),
-  route(
-    {
-      id: "getMemoryStatus",
-      method: "get",
-      path: STATUS,
-      tag: "memories",
-      summary: "Read the state of an agent's memory",
-      description:
-        "For authors, operators and administrators. The number of memories, and the pending updates of the external stores.",
-      params: agentParams,
-      answers: ok("The state.", memoryStatus),
-      errors: ["FORBIDDEN"],
-      permit: ({ principal }) => requireAll(principal, "read the state of an agent's memory"),
-    },
-    async ({ params }, ports) => json(unwrap(await (await agentOf(ports, params)).memoryStatus())),
-  ),
+  }),
+  route({
+    id: "getMemoryStatus",
+    method: "get",
+    path: STATUS,
+    tag: "memories",
+    summary: "Read the state of an agent's memory",
+    description:
+      "For authors, operators and administrators. The number of memories, and the pending updates of the external stores.",
+    params: agentParams,
+    answers: ok("The state.", memoryStatus),
+    errors: ["FORBIDDEN"],
+    permit: ({ principal }) => requireAll(principal, "read the state of an agent's memory"),
+    handle: async ({ params }, ports) => json(unwrap(await (await agentOf(ports, params)).memoryStatus())),
+  }),
 ];
 
 /** Asks agents at once, and merges their results by relevance (MEMHTTP-3). */

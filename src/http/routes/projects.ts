@@ -76,73 +76,68 @@ async function checkProfile({ registry }: LibraryPorts, reference: string): Prom
 }
 
 export const projectRoutes: readonly Route[] = [
-  route(
-    {
-      id: "createProject",
-      method: "post",
-      path: PROJECTS,
-      tag: "projects",
-      summary: "Create a project with its repositories",
-      description:
-        "For authors and administrators. The project also gets the repository `artifacts`. Needs the bindings `DB` and `BUCKET`.",
-      body: projectBody,
-      answers: [{ status: 201, description: "The project.", body: projectView, location: true }],
-      errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ body }, { principal: { tenant }, projects }) => {
+  route({
+    id: "createProject",
+    method: "post",
+    path: PROJECTS,
+    tag: "projects",
+    summary: "Create a project with its repositories",
+    description:
+      "For authors and administrators. The project also gets the repository `artifacts`. Needs the bindings `DB` and `BUCKET`.",
+    body: projectBody,
+    answers: [{ status: 201, description: "The project.", body: projectView, location: true }],
+    errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ body }, { principal: { tenant }, projects }) => {
       const project = await projects().rows.createProject(tenant, body);
       return json(project, 201, `${PROJECTS}/${project.id}`);
     },
-  ),
-  route(
-    {
-      id: "listProjects",
-      method: "get",
-      path: PROJECTS,
-      tag: "projects",
-      summary: "List the projects",
-      description: "By their ids. Agents may name projects without a row: these have no repositories.",
-      query: pageSchema,
-      answers: onePage("projects", projectSummary),
-      errors: ["UNAVAILABLE"],
-    },
-    async ({ query }, { principal: { tenant }, projects }) =>
+  }),
+  route({
+    id: "listProjects",
+    method: "get",
+    path: PROJECTS,
+    tag: "projects",
+    summary: "List the projects",
+    description: "By their ids. Agents may name projects without a row: these have no repositories.",
+    query: pageSchema,
+    answers: onePage("projects", projectSummary),
+    errors: ["UNAVAILABLE"],
+    handle: async ({ query }, { principal: { tenant }, projects }) =>
       page("projects", await projects().rows.projects(tenant, query)),
-  ),
-  route(
-    {
-      id: "getProject",
-      method: "get",
-      path: PROJECT,
-      tag: "projects",
-      summary: "Read a project and its repositories",
-      params: projectParams,
-      answers: ok("The project.", projectView),
-      errors: ["UNAVAILABLE"],
-    },
-    async ({ params: { project: id } }, { principal: { tenant }, projects }) => {
+  }),
+  route({
+    id: "getProject",
+    method: "get",
+    path: PROJECT,
+    tag: "projects",
+    summary: "Read a project and its repositories",
+    params: projectParams,
+    answers: ok("The project.", projectView),
+    errors: ["UNAVAILABLE"],
+    handle: async ({ params: { project: id } }, { principal: { tenant }, projects }) => {
       const project = await projects().rows.project(tenant, id);
       if (project === null) throw nothingNamed("project", id);
       return json(project);
     },
-  ),
-  route(
-    {
-      id: "changeProject",
-      method: "patch",
-      path: PROJECT,
-      tag: "projects",
-      summary: "Change the name and the settings of a project",
-      description:
-        "For operators and administrators. The body is a merge patch: absent members stay, and `null` removes a setting. Other isolates of the Worker use a change within 10 seconds.",
-      params: projectParams,
-      body: projectChange,
-      answers: ok("The project.", projectView),
-      errors: ["FORBIDDEN", "UNAVAILABLE"],
-      permit: permitSettings,
-    },
-    async ({ params: { project: id }, body }, { principal: { tenant }, projects, settings, libraries }) => {
+  }),
+  route({
+    id: "changeProject",
+    method: "patch",
+    path: PROJECT,
+    tag: "projects",
+    summary: "Change the name and the settings of a project",
+    description:
+      "For operators and administrators. The body is a merge patch: absent members stay, and `null` removes a setting. Other isolates of the Worker use a change within 10 seconds.",
+    params: projectParams,
+    body: projectChange,
+    answers: ok("The project.", projectView),
+    errors: ["FORBIDDEN", "UNAVAILABLE"],
+    permit: permitSettings,
+    handle: async (
+      { params: { project: id }, body },
+      { principal: { tenant }, projects, settings, libraries },
+    ) => {
       const { modelProfileId } = body;
       if (typeof modelProfileId === "string") await checkProfile(libraries(tenant), modelProfileId);
       const { rows } = projects();
@@ -151,22 +146,20 @@ export const projectRoutes: readonly Route[] = [
       if (project === null) throw nothingNamed("project", id);
       return json(project);
     },
-  ),
-  route(
-    {
-      id: "deleteProject",
-      method: "delete",
-      path: PROJECT,
-      tag: "projects",
-      summary: "Delete a project with its repositories and artifacts",
-      description:
-        "For authors and administrators. A project with settings or secrets is for operators and administrators. It cannot be restored. Agents and conversations that name the project stay, and have no repositories. A new project of the same id is empty.",
-      params: projectParams,
-      answers: [{ status: 204, description: "The project is deleted." }],
-      errors: ["FORBIDDEN", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ params: { project } }, variables) => {
+  }),
+  route({
+    id: "deleteProject",
+    method: "delete",
+    path: PROJECT,
+    tag: "projects",
+    summary: "Delete a project with its repositories and artifacts",
+    description:
+      "For authors and administrators. A project with settings or secrets is for operators and administrators. It cannot be restored. Agents and conversations that name the project stay, and have no repositories. A new project of the same id is empty.",
+    params: projectParams,
+    answers: [{ status: 204, description: "The project is deleted." }],
+    errors: ["FORBIDDEN", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ params: { project } }, variables) => {
       const { projects } = variables;
       const { tenant } = variables.principal;
       const view = await projects().rows.project(tenant, project);
@@ -175,79 +168,71 @@ export const projectRoutes: readonly Route[] = [
       await projects().remove({ tenant, project });
       return empty();
     },
-  ),
-  route(
-    {
-      id: "deleteRepository",
-      method: "delete",
-      path: REPOSITORY,
-      tag: "projects",
-      summary: "Delete a repository",
-      description:
-        "For authors and administrators. It cannot be restored. Workspaces lose their branches and files of the repository. `artifacts` is deleted only with its project.",
-      params: repositoryParams,
-      answers: [{ status: 204, description: "The repository is deleted." }],
-      errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ params }, { principal, projects }) => {
+  }),
+  route({
+    id: "deleteRepository",
+    method: "delete",
+    path: REPOSITORY,
+    tag: "projects",
+    summary: "Delete a repository",
+    description:
+      "For authors and administrators. It cannot be restored. Workspaces lose their branches and files of the repository. `artifacts` is deleted only with its project.",
+    params: repositoryParams,
+    answers: [{ status: 204, description: "The repository is deleted." }],
+    errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ params }, { principal, projects }) => {
       await projects().remove(addressOf(principal, params));
       return empty();
     },
-  ),
-  route(
-    {
-      id: "createRepository",
-      method: "post",
-      path: `${PROJECT}/repos`,
-      tag: "projects",
-      summary: "Add a repository to a project",
-      description: "For authors and administrators. The repository is empty.",
-      params: projectParams,
-      body: repositoryBody,
-      answers: [{ status: 201, description: "The repository.", body: repositoryView, location: true }],
-      errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ params: { project }, body }, { principal: { tenant }, projects }) => {
+  }),
+  route({
+    id: "createRepository",
+    method: "post",
+    path: `${PROJECT}/repos`,
+    tag: "projects",
+    summary: "Add a repository to a project",
+    description: "For authors and administrators. The repository is empty.",
+    params: projectParams,
+    body: repositoryBody,
+    answers: [{ status: 201, description: "The repository.", body: repositoryView, location: true }],
+    errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ params: { project }, body }, { principal: { tenant }, projects }) => {
       const address = { tenant, project, repo: body.id };
       const added = await projects().rows.addRepository(address, body.defaultBranch);
       return json(added, 201, `${PROJECTS}/${project}/repos/${added.id}`);
     },
-  ),
-  route(
-    {
-      id: "listBranches",
-      method: "get",
-      path: `${REPOSITORY}/branches`,
-      tag: "projects",
-      summary: "List the branches of a repository",
-      description: "By their names. For authors, operators and administrators, as the bundle.",
-      params: repositoryParams,
-      answers: ok("All branches.", branchesView),
-      errors: ["FORBIDDEN", "UNAVAILABLE"],
-      permit: permitExport,
-    },
-    async ({ params }, { principal, projects }) => {
+  }),
+  route({
+    id: "listBranches",
+    method: "get",
+    path: `${REPOSITORY}/branches`,
+    tag: "projects",
+    summary: "List the branches of a repository",
+    description: "By their names. For authors, operators and administrators, as the bundle.",
+    params: repositoryParams,
+    answers: ok("All branches.", branchesView),
+    errors: ["FORBIDDEN", "UNAVAILABLE"],
+    permit: permitExport,
+    handle: async ({ params }, { principal, projects }) => {
       const { repository } = await projects().open(addressOf(principal, params));
       return json({ branches: await repository.branches() });
     },
-  ),
-  route(
-    {
-      id: "exportRepository",
-      method: "get",
-      path: `${REPOSITORY}/bundle`,
-      tag: "projects",
-      summary: "Read a repository as a git bundle",
-      description:
-        "For authors, operators and administrators: it has all branches, also those of conversations. `git clone FILE` reads it.",
-      params: repositoryParams,
-      answers: [{ status: 200, description: "The bundle.", type: "application/octet-stream" }],
-      errors: ["FORBIDDEN", "TOO_LARGE", "UNAVAILABLE"],
-      permit: permitExport,
-    },
-    async ({ params }, { principal, projects }) => {
+  }),
+  route({
+    id: "exportRepository",
+    method: "get",
+    path: `${REPOSITORY}/bundle`,
+    tag: "projects",
+    summary: "Read a repository as a git bundle",
+    description:
+      "For authors, operators and administrators: it has all branches, also those of conversations. `git clone FILE` reads it.",
+    params: repositoryParams,
+    answers: [{ status: 200, description: "The bundle.", type: "application/octet-stream" }],
+    errors: ["FORBIDDEN", "TOO_LARGE", "UNAVAILABLE"],
+    permit: permitExport,
+    handle: async ({ params }, { principal, projects }) => {
       const { repository } = await projects().open(addressOf(principal, params));
       return new Response(await repository.exportBundle(), {
         headers: {
@@ -257,44 +242,40 @@ export const projectRoutes: readonly Route[] = [
         },
       });
     },
-  ),
-  route(
-    {
-      id: "importRepository",
-      method: "put",
-      path: `${REPOSITORY}/bundle`,
-      tag: "projects",
-      summary: "Add the branches and tags of a git bundle",
-      description:
-        "For authors and administrators. The body is a bundle of a whole history: `git bundle create all.bundle --all`. A branch moves only forward.",
-      params: repositoryParams,
-      answers: ok("All branches of the repository.", branchesView),
-      errors: ["FORBIDDEN", "INVALID_INPUT", "CONFLICT", "TOO_LARGE", "UNSUPPORTED", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ params }, ports, { req }) => {
+  }),
+  route({
+    id: "importRepository",
+    method: "put",
+    path: `${REPOSITORY}/bundle`,
+    tag: "projects",
+    summary: "Add the branches and tags of a git bundle",
+    description:
+      "For authors and administrators. The body is a bundle of a whole history: `git bundle create all.bundle --all`. A branch moves only forward.",
+    params: repositoryParams,
+    answers: ok("All branches of the repository.", branchesView),
+    errors: ["FORBIDDEN", "INVALID_INPUT", "CONFLICT", "TOO_LARGE", "UNSUPPORTED", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ params }, ports, { req }) => {
       const { principal, projects } = ports;
       const { repository } = await projects().open(addressOf(principal, params));
       const imported = await repository.importBundle(await readBytes(req.raw, MAX_BUNDLE_BYTES));
       await refresh(ports, params);
       return json(imported);
     },
-  ),
-  route(
-    {
-      id: "writeFiles",
-      method: "put",
-      path: `${REPOSITORY}/files`,
-      tag: "projects",
-      summary: "Commit files to the default branch",
-      description: "For authors and administrators. Other files stay as they are.",
-      params: repositoryParams,
-      body: filesBody,
-      answers: ok("The commit.", commitView),
-      errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ params, body: { files, message } }, ports) => {
+  }),
+  route({
+    id: "writeFiles",
+    method: "put",
+    path: `${REPOSITORY}/files`,
+    tag: "projects",
+    summary: "Commit files to the default branch",
+    description: "For authors and administrators. Other files stay as they are.",
+    params: repositoryParams,
+    body: filesBody,
+    answers: ok("The commit.", commitView),
+    errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ params, body: { files, message } }, ports) => {
       const { principal, projects, clock } = ports;
       const encoder = new TextEncoder();
       const changes = new Map(
@@ -309,7 +290,7 @@ export const projectRoutes: readonly Route[] = [
       await refresh(ports, params);
       return json(made);
     },
-  ),
+  }),
 ];
 
 /** Brings the index of artifacts up to date after a change of their repository. If it fails, the next list or search does it. */

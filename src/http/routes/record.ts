@@ -41,59 +41,53 @@ const incidentQuery = pageSchema.extend({
 });
 
 export const recordRoutes: readonly Route[] = [
-  route(
-    {
-      id: "getProjection",
-      method: "get",
-      path: `${CONVERSATION}/projections/:name`,
-      tag: "conversations",
-      summary: "Read a projection of the journal",
-      description:
-        "For everyone who may read the conversation, also after its end. `limit`, `cursor` and `order` are for `timeline` and `canonical_timeline`, and `turn` is for `timeline`. With `turn`, each page looks at up to 5,000 entries: it may be empty and have a `nextCursor`. An unknown name is `NOT_FOUND`, and the error lists the names. `UNAVAILABLE`, retriable, if a very long journal is not read to its end: repeat the request.",
-      params: projectionParams,
-      query: projectionQuery,
-      answers: ok("The projection.", projection),
-      errors: ["UNAVAILABLE"],
-    },
-    async ({ params: { id, name }, query }, ports) => {
+  route({
+    id: "getProjection",
+    method: "get",
+    path: `${CONVERSATION}/projections/:name`,
+    tag: "conversations",
+    summary: "Read a projection of the journal",
+    description:
+      "For everyone who may read the conversation, also after its end. `limit`, `cursor` and `order` are for `timeline` and `canonical_timeline`, and `turn` is for `timeline`. With `turn`, each page looks at up to 5,000 entries: it may be empty and have a `nextCursor`. An unknown name is `NOT_FOUND`, and the error lists the names. `UNAVAILABLE`, retriable, if a very long journal is not read to its end: repeat the request.",
+    params: projectionParams,
+    query: projectionQuery,
+    answers: ok("The projection.", projection),
+    errors: ["UNAVAILABLE"],
+    handle: async ({ params: { id, name }, query }, ports) => {
       const conversation = await findConversation(ports, id);
       return json(unwrap(await conversation.projection(ports.principal, name, query)));
     },
-  ),
-  route(
-    {
-      id: "getCauses",
-      method: "get",
-      path: `${CONVERSATION}/journal/:seq/causes`,
-      tag: "conversations",
-      summary: "Trace the causes of an entry of the journal, or its consequences",
-      description:
-        "The entry comes first. `backward` continues with its cause, and the cause of the cause, to the first entry of the turn. `forward` continues with all entries that follow from it. `partial`: the chain may continue beyond 10,000 entries of the journal.",
-      params: entryParams,
-      query: causeQuery,
-      answers: ok("The chain.", causeChain),
-    },
-    async ({ params: { id, seq }, query }, ports) => {
+  }),
+  route({
+    id: "getCauses",
+    method: "get",
+    path: `${CONVERSATION}/journal/:seq/causes`,
+    tag: "conversations",
+    summary: "Trace the causes of an entry of the journal, or its consequences",
+    description:
+      "The entry comes first. `backward` continues with its cause, and the cause of the cause, to the first entry of the turn. `forward` continues with all entries that follow from it. `partial`: the chain may continue beyond 10,000 entries of the journal.",
+    params: entryParams,
+    query: causeQuery,
+    answers: ok("The chain.", causeChain),
+    handle: async ({ params: { id, seq }, query }, ports) => {
       const conversation = await findConversation(ports, id);
       return json(unwrap(await conversation.causes(ports.principal, seq, query)));
     },
-  ),
-  route(
-    {
-      id: "listIncidents",
-      method: "get",
-      path: `${CONVERSATION}/incidents`,
-      tag: "conversations",
-      summary: "List the incidents of a conversation",
-      description:
-        "Failures, timeouts, refusals, denials, retries, resets, crashes, stops and late results, also after the end of the conversation. Each page looks at up to 5,000 entries of the journal: a page may be empty and have a `nextCursor`.",
-      params: conversationParams,
-      query: incidentQuery,
-      answers: onePage("incidents", incident),
-    },
-    async ({ params: { id }, query }, ports) => {
+  }),
+  route({
+    id: "listIncidents",
+    method: "get",
+    path: `${CONVERSATION}/incidents`,
+    tag: "conversations",
+    summary: "List the incidents of a conversation",
+    description:
+      "Failures, timeouts, refusals, denials, retries, resets, crashes, stops and late results, also after the end of the conversation. Each page looks at up to 5,000 entries of the journal: a page may be empty and have a `nextCursor`.",
+    params: conversationParams,
+    query: incidentQuery,
+    answers: onePage("incidents", incident),
+    handle: async ({ params: { id }, query }, ports) => {
       const conversation = await findConversation(ports, id);
       return page("incidents", unwrap(await conversation.incidents(ports.principal, query)));
     },
-  ),
+  }),
 ];

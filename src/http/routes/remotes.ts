@@ -40,22 +40,20 @@ function onRemote<Value>(
 }
 
 export const remoteRoutes: readonly Route[] = [
-  route(
-    {
-      id: "fetchRepository",
-      method: "post",
-      path: `${REPOSITORY}/fetch`,
-      tag: "projects",
-      summary: "Add the branches and tags of a repository on another git server",
-      description:
-        "For authors and administrators. Reads the whole history. A branch moves only forward. The request carries the secrets of the project for the host.",
-      params: repositoryParams,
-      body: fetchBody,
-      answers: ok("All branches of the repository.", branchesView),
-      errors: [...errors],
-      permit: permitWriting,
-    },
-    async ({ params, body }, ports) => {
+  route({
+    id: "fetchRepository",
+    method: "post",
+    path: `${REPOSITORY}/fetch`,
+    tag: "projects",
+    summary: "Add the branches and tags of a repository on another git server",
+    description:
+      "For authors and administrators. Reads the whole history. A branch moves only forward. The request carries the secrets of the project for the host.",
+    params: repositoryParams,
+    body: fetchBody,
+    answers: ok("All branches of the repository.", branchesView),
+    errors: [...errors],
+    permit: permitWriting,
+    handle: async ({ params, body }, ports) => {
       const { principal, projects } = ports;
       const { repository } = await projects().open(addressOf(principal, params));
       const imported = await onRemote(ports, params.project, body.url, async (remote) =>
@@ -64,23 +62,21 @@ export const remoteRoutes: readonly Route[] = [
       await refresh(ports, params);
       return json(imported);
     },
-  ),
-  route(
-    {
-      id: "pushRepository",
-      method: "post",
-      path: `${REPOSITORY}/push`,
-      tag: "projects",
-      summary: "Push a branch to a repository on another git server",
-      description:
-        "For authors and administrators. The branch of the remote moves only forward. The same request again changes nothing. The request carries the secrets of the project for the host.",
-      params: repositoryParams,
-      body: pushBody,
-      answers: ok("The branch of the remote, and its commit.", commitView),
-      errors: [...errors],
-      permit: permitWriting,
-    },
-    async ({ params, body }, ports) => {
+  }),
+  route({
+    id: "pushRepository",
+    method: "post",
+    path: `${REPOSITORY}/push`,
+    tag: "projects",
+    summary: "Push a branch to a repository on another git server",
+    description:
+      "For authors and administrators. The branch of the remote moves only forward. The same request again changes nothing. The request carries the secrets of the project for the host.",
+    params: repositoryParams,
+    body: pushBody,
+    answers: ok("The branch of the remote, and its commit.", commitView),
+    errors: [...errors],
+    permit: permitWriting,
+    handle: async ({ params, body }, ports) => {
       const { principal, projects } = ports;
       const { repository, defaultBranch } = await projects().open(addressOf(principal, params));
       const { branch = defaultBranch, to = branch } = body;
@@ -89,5 +85,5 @@ export const remoteRoutes: readonly Route[] = [
       );
       return json({ branch: to, oid });
     },
-  ),
+  }),
 ];

@@ -48,27 +48,23 @@ const described = {
 } as const;
 
 export const socketRoutes: readonly Route[] = [
-  route(
-    {
-      ...described,
-      id: "connect",
-      path: "/conversations/:id",
-      summary: "Follow and talk over a WebSocket",
-      description:
-        "The server sends the frames (`Frame`) of the event stream. The client sends `ClientFrame`s. An invalid `ClientFrame` is ignored and answered with an `error` frame.",
-    },
-    (input, _, context) => connect(input, context, "plain"),
-  ),
-  route(
-    {
-      ...described,
-      id: "connectSdk",
-      path: "/agents/conversation/:id",
-      summary: "The same for clients of the Agents SDK",
-      description: "Messages of the SDK may precede the first frame.",
-    },
-    (input, _, context) => connect(input, context, "sdk"),
-  ),
+  route({
+    ...described,
+    id: "connect",
+    path: "/conversations/:id",
+    summary: "Follow and talk over a WebSocket",
+    description:
+      "The server sends the frames (`Frame`) of the event stream. The client sends `ClientFrame`s. An invalid `ClientFrame` is ignored and answered with an `error` frame.",
+    handle: (input, _, context) => connect(input, context, "plain"),
+  }),
+  route({
+    ...described,
+    id: "connectSdk",
+    path: "/agents/conversation/:id",
+    summary: "The same for clients of the Agents SDK",
+    description: "Messages of the SDK may precede the first frame.",
+    handle: (input, _, context) => connect(input, context, "sdk"),
+  }),
 ];
 
 async function connect(

@@ -38,42 +38,38 @@ export const MAX_TRACE_CONVERSATIONS = 40;
 export const TRACE_PART_MS = 5_000;
 
 export const traceRoutes: readonly Route[] = [
-  route(
-    {
-      id: "getTrace",
-      method: "get",
-      path: TRACE,
-      tag: "turns",
-      summary: "Read the trace of a turn",
-      description:
-        "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Work that continues is `open`. Needs no exporter.",
-      params: turnParams,
-      answers: ok("The trace.", traceSchema),
-    },
-    async ({ params: { id, turnId } }, ports) => {
+  route({
+    id: "getTrace",
+    method: "get",
+    path: TRACE,
+    tag: "turns",
+    summary: "Read the trace of a turn",
+    description:
+      "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Work that continues is `open`. Needs no exporter.",
+    params: turnParams,
+    answers: ok("The trace.", traceSchema),
+    handle: async ({ params: { id, turnId } }, ports) => {
       const conversation = await findConversation(ports, id);
       const first = unwrap(await conversation.traceTurn(ports.principal, turnId));
       // The first part has the turns that its runs invited.
       return json(await gatherTrace(ports.clock, first, (below) => partBelow(ports, below), id));
     },
-  ),
-  route(
-    {
-      id: "getRunTrace",
-      method: "get",
-      path: RUN_TRACE,
-      tag: "runs",
-      summary: "Read the trace of a run",
-      description:
-        "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished nodes have no span yet, and open work of agents is `open`. Needs no exporter.",
-      params: runParams,
-      answers: ok("The trace.", traceSchema),
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    id: "getRunTrace",
+    method: "get",
+    path: RUN_TRACE,
+    tag: "runs",
+    summary: "Read the trace of a run",
+    description:
+      "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished nodes have no span yet, and open work of agents is `open`. Needs no exporter.",
+    params: runParams,
+    answers: ok("The trace.", traceSchema),
+    handle: async ({ params }, ports) => {
       const first = unwrap(await (await runOf(ports, params)).traceRun(ports.principal));
       return json(await gatherTrace(ports.clock, first, (below) => partBelow(ports, below)));
     },
-  ),
+  }),
 ];
 
 /** A conversation or a run by its id, or the turns that a run invited. */

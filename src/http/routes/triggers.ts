@@ -33,107 +33,98 @@ const EXAMPLE = {
 };
 
 export const triggerRoutes: readonly Route[] = [
-  route(
-    {
-      id: "createTrigger",
-      method: "post",
-      path: TRIGGERS,
-      tag: "triggers",
-      summary: "Create a trigger",
-      description:
-        "For authors and administrators. `when` is a time, a cron expression with a zone of the IANA database, or a webhook. `starts` is a workflow with its input, or the content of a message to a conversation. The trigger acts as the caller, without roles. For a webhook the answer has its `secret`, which is shown only once.",
-      body: newTrigger.meta({ example: EXAMPLE }),
-      answers: [{ status: 201, description: "The trigger.", body: triggerWithSecret, location: true }],
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
-      permit: ({ principal }) => {
-        if (!mayAuthor(principal))
-          throw forbidden("Only authors and administrators may create and change triggers.");
-      },
+  route({
+    id: "createTrigger",
+    method: "post",
+    path: TRIGGERS,
+    tag: "triggers",
+    summary: "Create a trigger",
+    description:
+      "For authors and administrators. `when` is a time, a cron expression with a zone of the IANA database, or a webhook. `starts` is a workflow with its input, or the content of a message to a conversation. The trigger acts as the caller, without roles. For a webhook the answer has its `secret`, which is shown only once.",
+    body: newTrigger.meta({ example: EXAMPLE }),
+    answers: [{ status: 201, description: "The trigger.", body: triggerWithSecret, location: true }],
+    errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+    permit: ({ principal }) => {
+      if (!mayAuthor(principal))
+        throw forbidden("Only authors and administrators may create and change triggers.");
     },
-    async ({ body: { jurisdiction, locationHint, ...input } }, { principal, actors, location }) => {
+    handle: async ({ body: { jurisdiction, locationHint, ...input } }, { principal, actors, location }) => {
       const policy = location(principal.tenant);
       const id = inJurisdiction(`trig_${ulid()}`, jurisdiction ?? policy.jurisdiction);
       checkNew(id, policy, "/jurisdiction");
       const actor = await actors.trigger(principal.tenant, id, locationHint ?? policy.locationHint);
       return json(unwrap(await actor.create(principal, { id, ...input })), 201, `${TRIGGERS}/${id}`);
     },
-  ),
-  route(
-    {
-      id: "listTriggers",
-      method: "get",
-      path: TRIGGERS,
-      tag: "triggers",
-      summary: "List triggers",
-      description:
-        "Triggers that act as the caller. Operators and administrators get all triggers of the tenant. The list omits input, content and times.",
-      query: pageSchema,
-      answers: onePage("triggers", triggerSummary),
-    },
-    async ({ query }, { principal, triggers }) => page("triggers", await triggers().list(principal, query)),
-  ),
-  route(
-    {
-      id: "getTrigger",
-      method: "get",
-      path: TRIGGER,
-      tag: "triggers",
-      summary: "Read a trigger",
-      description: "For the subject that it acts as, operators and administrators.",
-      params,
-      answers: ok("The trigger.", trigger),
-    },
-    async ({ params }, ports) => json(unwrap(await (await triggerOf(ports, params)).view(ports.principal))),
-  ),
-  route(
-    {
-      id: "changeTrigger",
-      method: "patch",
-      path: TRIGGER,
-      tag: "triggers",
-      summary: "Change a trigger",
-      description:
-        "For authors and administrators. Give at least one field. The trigger then acts as the caller, unless the change only disables it. A time cannot become a webhook, and a webhook cannot become a time. A trigger that is enabled again continues with its next future time.",
-      params,
-      body: changeTrigger.meta({ example: { enabled: false } }),
-      answers: ok("The trigger.", trigger),
-      errors: ["FORBIDDEN"],
-    },
-    async ({ params, body }, ports) =>
+  }),
+  route({
+    id: "listTriggers",
+    method: "get",
+    path: TRIGGERS,
+    tag: "triggers",
+    summary: "List triggers",
+    description:
+      "Triggers that act as the caller. Operators and administrators get all triggers of the tenant. The list omits input, content and times.",
+    query: pageSchema,
+    answers: onePage("triggers", triggerSummary),
+    handle: async ({ query }, { principal, triggers }) =>
+      page("triggers", await triggers().list(principal, query)),
+  }),
+  route({
+    id: "getTrigger",
+    method: "get",
+    path: TRIGGER,
+    tag: "triggers",
+    summary: "Read a trigger",
+    description: "For the subject that it acts as, operators and administrators.",
+    params,
+    answers: ok("The trigger.", trigger),
+    handle: async ({ params }, ports) =>
+      json(unwrap(await (await triggerOf(ports, params)).view(ports.principal))),
+  }),
+  route({
+    id: "changeTrigger",
+    method: "patch",
+    path: TRIGGER,
+    tag: "triggers",
+    summary: "Change a trigger",
+    description:
+      "For authors and administrators. Give at least one field. The trigger then acts as the caller, unless the change only disables it. A time cannot become a webhook, and a webhook cannot become a time. A trigger that is enabled again continues with its next future time.",
+    params,
+    body: changeTrigger.meta({ example: { enabled: false } }),
+    answers: ok("The trigger.", trigger),
+    errors: ["FORBIDDEN"],
+    handle: async ({ params, body }, ports) =>
       json(unwrap(await (await triggerOf(ports, params)).update(ports.principal, body))),
-  ),
-  route(
-    {
-      id: "deleteTrigger",
-      method: "delete",
-      path: TRIGGER,
-      tag: "triggers",
-      summary: "Delete a trigger",
-      description: "Started runs and turns continue.",
-      params,
-      answers: [{ status: 204, description: "The trigger is deleted." }],
-      errors: ["FORBIDDEN"],
-    },
-    async ({ params }, ports) => {
+  }),
+  route({
+    id: "deleteTrigger",
+    method: "delete",
+    path: TRIGGER,
+    tag: "triggers",
+    summary: "Delete a trigger",
+    description: "Started runs and turns continue.",
+    params,
+    answers: [{ status: 204, description: "The trigger is deleted." }],
+    errors: ["FORBIDDEN"],
+    handle: async ({ params }, ports) => {
       await removeTrigger(await triggerOf(ports, params), ports.principal);
       return empty();
     },
-  ),
-  route(
-    {
-      id: "rotateTriggerSecret",
-      method: "post",
-      path: `${TRIGGER}/rotate`,
-      tag: "triggers",
-      summary: "Replace the secret of a webhook",
-      description:
-        "For authors and administrators. The old secret ends at once. The trigger acts as the caller from then on.",
-      params,
-      answers: ok("The trigger, with its new secret.", triggerWithSecret),
-      errors: ["FORBIDDEN", "CONFLICT"],
-    },
-    async ({ params }, ports) => json(unwrap(await (await triggerOf(ports, params)).rotate(ports.principal))),
-  ),
+  }),
+  route({
+    id: "rotateTriggerSecret",
+    method: "post",
+    path: `${TRIGGER}/rotate`,
+    tag: "triggers",
+    summary: "Replace the secret of a webhook",
+    description:
+      "For authors and administrators. The old secret ends at once. The trigger acts as the caller from then on.",
+    params,
+    answers: ok("The trigger, with its new secret.", triggerWithSecret),
+    errors: ["FORBIDDEN", "CONFLICT"],
+    handle: async ({ params }, ports) =>
+      json(unwrap(await (await triggerOf(ports, params)).rotate(ports.principal))),
+  }),
 ];
 
 /** Returns the actor of the trigger in the path. */

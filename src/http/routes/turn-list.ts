@@ -34,18 +34,17 @@ const listQuery = pageSchema.extend({
 });
 
 export const turnListRoutes: readonly Route[] = [
-  route(
-    {
-      id: "listAllTurns",
-      method: "get",
-      path: PATH,
-      tag: "turns",
-      summary: "List the turns of all conversations",
-      description:
-        "The turns of the caller's conversations. For operators and administrators, all turns of the tenant. A turn appears, and changes here, a moment later than in its conversation.",
-      query: listQuery,
-      answers: onePage("turns", turnRecord),
-    },
-    async ({ query }, { principal, directory }) => page("turns", await directory().turns(principal, query)),
-  ),
+  route({
+    id: "listAllTurns",
+    method: "get",
+    path: PATH,
+    tag: "turns",
+    summary: "List the turns of all conversations",
+    description:
+      "The turns of the caller's conversations. For operators and administrators, all turns of the tenant. A turn appears, and changes here, a moment later than in its conversation.",
+    query: listQuery,
+    answers: onePage("turns", turnRecord),
+    handle: async ({ query }, { principal, directory }) =>
+      page("turns", await directory().turns(principal, query)),
+  }),
 ];

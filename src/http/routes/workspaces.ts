@@ -95,111 +95,99 @@ async function perform(
 
 /** Returns the routes that read the workspaces of a kind of owners. */
 const readRoutes = ({ prefix, tag, noun, path, params, find }: OwnerKind): Route[] => [
-  route(
-    {
-      id: `get${prefix}Workspace`,
-      method: "get",
-      path: `${path}/workspace`,
-      tag,
-      summary: `Read the repositories of a ${noun}`,
-      description: `The list is empty if the project of the ${noun} has no repositories.`,
-      params,
-      answers: ok("The branch, its commits and the uncommitted changes.", workspaceView),
-      errors: ["UNAVAILABLE"],
-    },
-    async ({ params }, ports) => {
+  route({
+    id: `get${prefix}Workspace`,
+    method: "get",
+    path: `${path}/workspace`,
+    tag,
+    summary: `Read the repositories of a ${noun}`,
+    description: `The list is empty if the project of the ${noun} has no repositories.`,
+    params,
+    answers: ok("The branch, its commits and the uncommitted changes.", workspaceView),
+    errors: ["UNAVAILABLE"],
+    handle: async ({ params }, ports) => {
       const { place, workspace } = await workspaceFor(ports, await find(ports, params.id));
       return json(unwrap(await workspace.view(place)));
     },
-  ),
-  route(
-    {
-      id: `list${prefix}WorkspaceFiles`,
-      method: "get",
-      path: `${path}/workspace/files`,
-      tag,
-      summary: `List the files of a ${noun}`,
-      params,
-      query: folderQuery,
-      answers: ok("The paths, with uncommitted files.", workspaceFiles),
-      errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
-    },
-    async ({ params, query }, ports) =>
+  }),
+  route({
+    id: `list${prefix}WorkspaceFiles`,
+    method: "get",
+    path: `${path}/workspace/files`,
+    tag,
+    summary: `List the files of a ${noun}`,
+    params,
+    query: folderQuery,
+    answers: ok("The paths, with uncommitted files.", workspaceFiles),
+    errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
+    handle: async ({ params, query }, ports) =>
       json(await perform(ports, await find(ports, params.id), "repo.tree", query)),
-  ),
-  route(
-    {
-      id: `read${prefix}WorkspaceFile`,
-      method: "get",
-      path: `${path}/workspace/file`,
-      tag,
-      summary: `Read a text file of a ${noun}`,
-      params,
-      query: fileQuery,
-      answers: ok("Lines of the file.", workspaceFile),
-      errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
-    },
-    async ({ params, query }, ports) =>
+  }),
+  route({
+    id: `read${prefix}WorkspaceFile`,
+    method: "get",
+    path: `${path}/workspace/file`,
+    tag,
+    summary: `Read a text file of a ${noun}`,
+    params,
+    query: fileQuery,
+    answers: ok("Lines of the file.", workspaceFile),
+    errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
+    handle: async ({ params, query }, ports) =>
       json(await perform(ports, await find(ports, params.id), "repo.read", query)),
-  ),
-  route(
-    {
-      id: `diff${prefix}Workspace`,
-      method: "get",
-      path: `${path}/workspace/diff`,
-      tag,
-      summary: `Read the changes of a ${noun}`,
-      params,
-      query: folderQuery.extend({
-        against: z
-          .enum(["head", "base"])
-          .exactOptional()
-          .describe(
-            "With `head`, the uncommitted changes. With `base`, all changes since the branch began. Default: `head`.",
-          ),
-      }),
-      answers: ok("A unified difference.", workspaceDiff),
-      errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
-    },
-    async ({ params, query }, ports) =>
+  }),
+  route({
+    id: `diff${prefix}Workspace`,
+    method: "get",
+    path: `${path}/workspace/diff`,
+    tag,
+    summary: `Read the changes of a ${noun}`,
+    params,
+    query: folderQuery.extend({
+      against: z
+        .enum(["head", "base"])
+        .exactOptional()
+        .describe(
+          "With `head`, the uncommitted changes. With `base`, all changes since the branch began. Default: `head`.",
+        ),
+    }),
+    answers: ok("A unified difference.", workspaceDiff),
+    errors: ["PERMISSION_DENIED", "UNAVAILABLE"],
+    handle: async ({ params, query }, ports) =>
       json(await perform(ports, await find(ports, params.id), "repo.diff", query)),
-  ),
-  route(
-    {
-      id: `list${prefix}WorkspaceCommits`,
-      method: "get",
-      path: `${path}/workspace/commits`,
-      tag,
-      summary: `List the commits of a ${noun}`,
-      params,
-      query: repoQuery.extend({ limit: number(200).describe("Default: 50.") }),
-      answers: ok("The commits of the branch and their ancestors, the newest first.", workspaceCommits),
-      errors: ["UNAVAILABLE"],
-    },
-    async ({ params, query: { limit = 50, ...query } }, ports) => {
+  }),
+  route({
+    id: `list${prefix}WorkspaceCommits`,
+    method: "get",
+    path: `${path}/workspace/commits`,
+    tag,
+    summary: `List the commits of a ${noun}`,
+    params,
+    query: repoQuery.extend({ limit: number(200).describe("Default: 50.") }),
+    answers: ok("The commits of the branch and their ancestors, the newest first.", workspaceCommits),
+    errors: ["UNAVAILABLE"],
+    handle: async ({ params, query: { limit = 50, ...query } }, ports) => {
       const { place, workspace } = await workspaceFor(ports, await find(ports, params.id));
       return json(unwrap(await workspace.commits(place, { ...query, limit })));
     },
-  ),
+  }),
 ];
 
 export const workspaceRoutes: readonly Route[] = [
   ...readRoutes(OF_CONVERSATIONS),
   ...readRoutes(OF_RUNS),
-  route(
-    {
-      id: "deleteRunWorkspace",
-      method: "delete",
-      path: `${RUN}/workspace`,
-      tag: "runs",
-      summary: "Delete the workspace of a run",
-      description:
-        "Deletes the branch of an ended run and its uncommitted files. It cannot be restored. The workspace of a sub-workflow is deleted with the workspace of the first run.",
-      params: runParams,
-      answers: [{ status: 204, description: "The workspace is deleted." }],
-      errors: ["CONFLICT", "UNAVAILABLE"],
-    },
-    async ({ params }, ports) => {
+  route({
+    id: "deleteRunWorkspace",
+    method: "delete",
+    path: `${RUN}/workspace`,
+    tag: "runs",
+    summary: "Delete the workspace of a run",
+    description:
+      "Deletes the branch of an ended run and its uncommitted files. It cannot be restored. The workspace of a sub-workflow is deleted with the workspace of the first run.",
+    params: runParams,
+    answers: [{ status: 204, description: "The workspace is deleted." }],
+    errors: ["CONFLICT", "UNAVAILABLE"],
+    handle: async ({ params }, ports) => {
       const run = await runOf(ports, params);
       const { status } = unwrap(await run.status(ports.principal));
       if (status === "running" || status === "waiting")
@@ -210,49 +198,45 @@ export const workspaceRoutes: readonly Route[] = [
       unwrap(await (await ports.actors.workspace(ports.principal.tenant, id)).remove());
       return empty();
     },
-  ),
-  route(
-    {
-      id: "commitWorkspace",
-      method: "post",
-      path: `${WORKSPACE}/commit`,
-      tag: "conversations",
-      summary: "Commit the files of a conversation",
-      description: "Commits all uncommitted changes to the branch of the conversation.",
-      params: conversationParams,
-      body: repoQuery
-        .extend({ message: WORKSPACE_INPUTS["repo.commit"].shape.message })
-        .strict()
-        .meta({ example: { message: "Fix the sum" } }),
-      answers: ok("The commit.", workspaceCommit),
-      errors: ["FORBIDDEN", "PERMISSION_DENIED", "CONFLICT", "UNAVAILABLE"],
-    },
-    async ({ params, body }, ports) => {
+  }),
+  route({
+    id: "commitWorkspace",
+    method: "post",
+    path: `${WORKSPACE}/commit`,
+    tag: "conversations",
+    summary: "Commit the files of a conversation",
+    description: "Commits all uncommitted changes to the branch of the conversation.",
+    params: conversationParams,
+    body: repoQuery
+      .extend({ message: WORKSPACE_INPUTS["repo.commit"].shape.message })
+      .strict()
+      .meta({ example: { message: "Fix the sum" } }),
+    answers: ok("The commit.", workspaceCommit),
+    errors: ["FORBIDDEN", "PERMISSION_DENIED", "CONFLICT", "UNAVAILABLE"],
+    handle: async ({ params, body }, ports) => {
       const conversation = await findConversation(ports, params.id);
       unwrap(await conversation.checkSpeaker(ports.principal));
       return json(await perform(ports, conversation, "repo.commit", body));
     },
-  ),
-  route(
-    {
-      id: "mergeWorkspace",
-      method: "post",
-      path: `${WORKSPACE}/merge`,
-      tag: "conversations",
-      summary: "Merge the branch of a conversation",
-      description:
-        "For authors and administrators. Merges the branch into the default branch of the repository. With conflicts, nothing is merged. The journal of the conversation has the merge.",
-      params: conversationParams,
-      body: repoQuery
-        .extend({ strategy: WORKSPACE_INPUTS["repo.merge"].shape.strategy.unwrap().exactOptional() })
-        .strict()
-        .meta({ example: { strategy: "fail" } }),
-      optionalBody: true,
-      answers: ok("The merged commit, or the conflicts.", workspaceMerge),
-      errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
-      permit: permitWriting,
-    },
-    async ({ params, body }, ports) => {
+  }),
+  route({
+    id: "mergeWorkspace",
+    method: "post",
+    path: `${WORKSPACE}/merge`,
+    tag: "conversations",
+    summary: "Merge the branch of a conversation",
+    description:
+      "For authors and administrators. Merges the branch into the default branch of the repository. With conflicts, nothing is merged. The journal of the conversation has the merge.",
+    params: conversationParams,
+    body: repoQuery
+      .extend({ strategy: WORKSPACE_INPUTS["repo.merge"].shape.strategy.unwrap().exactOptional() })
+      .strict()
+      .meta({ example: { strategy: "fail" } }),
+    optionalBody: true,
+    answers: ok("The merged commit, or the conflicts.", workspaceMerge),
+    errors: ["FORBIDDEN", "CONFLICT", "UNAVAILABLE"],
+    permit: permitWriting,
+    handle: async ({ params, body }, ports) => {
       const conversation = await findConversation(ports, params.id);
       const merged = await perform(ports, conversation, "repo.merge", body);
       // SAFETY: the workspace returns this view.
@@ -261,5 +245,5 @@ export const workspaceRoutes: readonly Route[] = [
         unwrap(await conversation.noteMerge(ports.principal, { repo, branch, into, commit }));
       return json(merged);
     },
-  ),
+  }),
 ];
