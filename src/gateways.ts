@@ -8,7 +8,6 @@ import type { ModelGateway } from "./model/gateway.ts";
 import { systemClock } from "./ports/system.ts";
 import { defined } from "./shared/defined.ts";
 
-/** The bindings and variables that gateways read. */
 type Bindings = Parameters<typeof secretsOf>[0] & { AI?: Ai };
 
 /** Returns the hosts that may receive keys. */

@@ -82,7 +82,6 @@ export function storesOf(options: DramatisOptions, embeddings: (env: DramatisEnv
   };
 }
 
-/** Returns a port on D1. */
 function withDatabases<Port>(create: (databases: TenantDatabases) => Port) {
   return (env: DramatisEnv): Port | null => {
     const lists = listsMoveOf(env, systemClock);
@@ -90,7 +89,6 @@ function withDatabases<Port>(create: (databases: TenantDatabases) => Port) {
   };
 }
 
-/** Returns a port on a store. */
 function withStore<Store, Port>(store: Store | null, create: (store: Store) => Port): Port | null {
   return store === null ? null : create(store);
 }

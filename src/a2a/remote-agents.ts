@@ -56,7 +56,6 @@ export interface RemoteAgentPorts extends RequestPorts {
   ): Promise<readonly { header: string; value: string; secret: string }[]>;
 }
 
-/** A tool and the address of its agent. */
 interface RemoteTool {
   tool: { library: string; id: string };
   url: string;
@@ -341,7 +340,6 @@ async function cancelTask(requests: AgentRequests, call: RemoteCall, id: string)
   }
 }
 
-/** Returns the address of the card of an agent. */
 function cardAddress(address: string): URL {
   const url = new URL(address);
   if (!url.pathname.endsWith(".json")) url.pathname = `${url.pathname.replace(/\/+$/, "")}/${CARD_PATH}`;

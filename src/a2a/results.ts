@@ -12,7 +12,6 @@ import { defined } from "../shared/defined.ts";
 import type { Json } from "../shared/json.ts";
 import type { RemotePart, RemoteTask } from "./wire.ts";
 
-/** The questions of tasks, by their states. */
 const QUESTIONS: ReadonlyMap<string, string> = new Map([
   ["TASK_STATE_INPUT_REQUIRED", "input_required"],
   ["TASK_STATE_AUTH_REQUIRED", "auth_required"],
@@ -20,7 +19,6 @@ const QUESTIONS: ReadonlyMap<string, string> = new Map([
 
 const WORKING: ReadonlySet<string> = new Set(["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"]);
 
-/** Returns the content of parts as a result. */
 export function contentOf(groups: readonly (readonly RemotePart[])[]): Json {
   const parts = groups.flat();
   const texts = groups.map((group) => group.map(({ text = "" }) => text).join(""));
@@ -54,7 +52,6 @@ export function taskResult({ id, status, artifacts }: RemoteTask): Json | undefi
   throw new ToolError(`The task of the remote agent ${how}: ${why}`);
 }
 
-/** Reports whether a task waits for an answer. */
 export function isAsking({ status }: RemoteTask): boolean {
   return QUESTIONS.has(status.state);
 }

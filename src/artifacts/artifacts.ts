@@ -119,7 +119,6 @@ export class Artifacts {
     return { path, version: commit, ...defined({ type }), content };
   }
 
-  /** Lists artifacts by their paths. */
   async list(
     place: ProjectPlace,
     { path, type, limit = DEFAULT_PAGE_SIZE, cursor }: InputOf<"artifact.list">,

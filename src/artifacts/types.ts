@@ -66,7 +66,6 @@ export class ArtifactTypes {
     this.rules = fingerprint(JSON.stringify([checked, embedder]));
   }
 
-  /** Returns the type of a path. */
   of(path: string): ArtifactType | undefined {
     return this.#types.find(({ pattern }) => pattern.match(path));
   }
@@ -97,7 +96,6 @@ export class ArtifactTypes {
     );
   }
 
-  /** Returns the type of a path if the content fits. */
   fitting(path: string, content: string): ArtifactType | undefined {
     const type = this.of(path);
     return type !== undefined && problemOf(type, path, content) === undefined ? type : undefined;
@@ -129,13 +127,11 @@ export class ArtifactTypes {
     return texts.join("\n").trim();
   }
 
-  /** Returns the types in one line, for agents. */
   get line(): string {
     return this.#types.map(({ id, pathPattern: pattern }) => `${id} (${pattern})`).join(", ");
   }
 }
 
-/** Returns the problem of the content of a type, as a sentence. */
 function problemOf({ schema }: ArtifactType, path: string, content: string): string | undefined {
   if (schema === undefined) return undefined;
   const json = jsonOf(path, content);

@@ -3,7 +3,6 @@ import type { ByteRange, ObjectHead, ObjectStore } from "../ports/object-store.t
 import { defined } from "../shared/defined.ts";
 import type { AttachmentInfo } from "./attachment.ts";
 
-/** The conversation that an attachment belongs to. */
 export interface Owner {
   tenant: string;
   conversationId: string;
@@ -31,7 +30,6 @@ export class AttachmentStore {
     await this.objects.delete(keyOf(owner, id));
   }
 
-  /** Returns the ids of the attachments of a conversation. */
   async list(owner: Owner): Promise<string[]> {
     const prefix = keyOf(owner, "");
     const ids: string[] = [];

@@ -20,7 +20,6 @@ export function isAttachmentId(value: string): boolean {
   return ATTACHMENT_ID.test(value);
 }
 
-/** The description of an attachment. */
 export interface AttachmentInfo {
   id: string;
   /** `type/subtype` in lower case, without parameters. */

@@ -22,7 +22,6 @@ const [HEAD_LENGTH, TAIL_LENGTH] = [3_000, 1_000];
 const [MIN_PAGE, PAGE] = [100, 2_000];
 const MAX_PAGE = 8_000;
 
-/** The media type of a stored result. */
 export const RESULT_TYPE = "application/json";
 
 /** The first member of a view. Readers of a transcript find views by it. */
@@ -108,7 +107,6 @@ export function storedResultId(result: Json | undefined): string | undefined {
   return typeof id === "string" && isAttachmentId(id) ? id : undefined;
 }
 
-/** Reports whether the content of a message is the view of a stored result. */
 export function isStoredResult(content: string): boolean {
   return content.startsWith(`{"${STORED}":{"id":"att_`);
 }

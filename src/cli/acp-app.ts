@@ -16,7 +16,6 @@ type Editor = SessionPorts["editor"];
 /** The JSON-RPC code of a cancelled request. */
 const CANCELLED = -32800;
 
-/** Returns the application that serves an agent to an editor. */
 export function editorApp(cli: Services, agentId: string): AgentApp {
   const { client, url, note } = cli;
   const sessions = new Map<string, AcpSession>();

@@ -22,7 +22,6 @@ const CODES: Readonly<Record<string, number>> = {
   UNSUPPORTED: INVALID_PARAMS,
 };
 
-/** Returns the JSON-RPC error of a code, with its text. */
 export function rpcError(code: string, text: string): RequestError {
   return new RequestError(CODES[code] ?? INTERNAL_ERROR, text, { code });
 }

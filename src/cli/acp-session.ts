@@ -49,11 +49,9 @@ const OPTIONS = [
   { optionId: "reject", name: "Deny", kind: "reject_once" },
 ] as const;
 
-/** The services of a session. */
 export interface SessionPorts {
   cli: Pick<Cli, "client" | "url" | "note">;
   editor: AgentContext;
-  /** The user of the token. */
   me: Pick<Principal, "subject" | "roles">;
 }
 

@@ -18,7 +18,6 @@ interface Parameter {
   in: "path" | "query" | "header";
 }
 
-/** An operation in the document of a server. */
 export interface Operation {
   id: string;
   method: string;
@@ -35,7 +34,6 @@ interface Described {
   requestBody?: unknown;
 }
 
-/** Returns the operations of an OpenAPI document. */
 export function operationsOf(document: { paths?: Record<string, Record<string, Described>> }): Operation[] {
   return Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods).map(

@@ -1,7 +1,6 @@
 /** The form of a command, and the services that it uses. */
 import type { DramatisClient } from "../client/api.ts";
 
-/** The services of a running command. */
 export interface Cli {
   client: DramatisClient;
   url: string;

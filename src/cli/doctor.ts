@@ -6,7 +6,6 @@ import { CommandFailure, requestFailure } from "./failure.ts";
 import { projectProblems } from "./project-checks.ts";
 import { clean, time, wrap } from "./text.ts";
 
-/** The answer of `GET /health`. */
 interface Health {
   version: string;
   /** Optional parts that are absent or do not work, each with the fix. */

@@ -30,7 +30,6 @@ export function notDramatis(url: string, detail: string): string {
   return `${url} answers, but not as a Dramatis server (${detail}). Correct --url or DRAMATIS_URL.`;
 }
 
-/** Returns the line for an error of the client. */
 export function requestFailure({ code, status, detail }: DramatisClientError, url: string): string {
   switch (code) {
     case "NETWORK":

@@ -75,7 +75,6 @@ export class AnswerPrinter {
     this.#conversationId = conversationId;
   }
 
-  /** Returns the text and the line to show for a frame. */
   print(frame: Frame): { text: string; line?: string } {
     switch (frame.type) {
       case "message.delta": {

@@ -110,7 +110,6 @@ function callerOf({ caller }: TurnView): string {
   }
 }
 
-/** Returns a turn as text. */
 function turnText(turn: TurnView, { spans, partial }: TraceView, width: number): string {
   const { error, spent, cost, latencyMs, conversationId } = turn;
   const more = [waterfall(spans, width), ...(partial ? ["Some spans are missing."] : [])];
@@ -185,7 +184,6 @@ function conversationText(
   );
 }
 
-/** Returns a run as text. */
 function runText(run: RunView, { spans }: TraceView, width: number): string {
   const { id, error, retry, workflow, gates, active, issues = [] } = run;
   const again = retry?.repeatsOnce.length ? `, repeats the effects of ${retry.repeatsOnce.join(", ")}` : "";

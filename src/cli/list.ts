@@ -16,7 +16,6 @@ const TIME_OPTIONS = {
   "--until <time>": "before a time, or until the end of a day or month, in UTC",
 };
 
-/** A page of items. */
 type Page<Item> = readonly [value: { nextCursor?: string }, items: readonly Item[]];
 
 interface List<Item> {
@@ -30,7 +29,6 @@ interface List<Item> {
   row(item: Item): string[];
 }
 
-/** Returns the command of a list. */
 function listCommand<Item>({ name, about, args, options, columns, read, row }: List<Item>): Command {
   return {
     name,

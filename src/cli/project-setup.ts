@@ -116,7 +116,6 @@ interface Manifest {
   dependencies?: Record<string, string>;
 }
 
-/** Returns the manifest of an installed package. */
 function manifestOf(folder: string, name: string): Manifest | undefined {
   const path = join(folder, "node_modules", name, "package.json");
   // SAFETY: npm maintains these members of the manifests of packages.

@@ -107,7 +107,6 @@ export class ReconnectPolicy {
     this.#endWait?.();
   };
 
-  /** Records that the connection is open. */
   opened(): void {
     this.#isClosed = false;
     this.#openedAt = this.#ports.clock.now();

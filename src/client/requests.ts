@@ -12,7 +12,6 @@ export async function currentToken(token: Token | undefined): Promise<string | u
   return typeof token === "function" ? token() : token;
 }
 
-/** Returns the `authorization` header, if there is a token. */
 export async function authorization(token: Token | undefined): Promise<Record<string, string>> {
   const bearer = await currentToken(token);
   return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
@@ -29,7 +28,6 @@ export function checkBaseUrl(baseUrl: string | undefined): void {
   );
 }
 
-/** Returns the address of a path of the HTTP API. */
 export function apiUrl(baseUrl: string | undefined, path: string): string {
   return `${(baseUrl ?? "").replace(/\/$/, "")}/api/${path}`;
 }

@@ -232,7 +232,6 @@ export class ConversationSession implements Omit<ConversationActions, HttpAction
 
   readonly addHistory = (page: HistoryPage): void => this.#update(addHistory(this.#state, page));
 
-  /** Reports that the socket is open. */
   opened(transport: FrameTransport): void {
     this.#transport = transport;
     this.#update({ ...this.#state, connection: "open" });
@@ -267,7 +266,6 @@ export class ConversationSession implements Omit<ConversationActions, HttpAction
     return true;
   }
 
-  /** Settles the claim that a frame answers; reports whether it answers one. */
   #settleClaim(frame: Frame): boolean {
     const operationId = frame.type === "error" ? frame.data.ref : frame.operationId;
     const claim = this.#claims.get(operationId ?? "");

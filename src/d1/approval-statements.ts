@@ -23,12 +23,10 @@ export function approvalRow({ approval, approvers }: ListedApproval) {
   };
 }
 
-/** Returns the key of a request. */
 export function keyOf({ createdAt, id }: ListKey): string {
   return `${Math.max(0, createdAt)}`.padStart(15, "0") + id;
 }
 
-/** Returns the time and the id in a key. */
 export function ofKey(key: string): ListKey {
   return { createdAt: Number(key.slice(0, 15)), id: key.slice(15) };
 }

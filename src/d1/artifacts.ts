@@ -12,7 +12,6 @@ import type { JsonObject } from "../shared/json.ts";
 import { D1Queries } from "./queries.ts";
 import { ARTIFACTS, HAS_MOVED, type Rider } from "./repositories.ts";
 
-/** The place of a project. */
 export interface ProjectPlace {
   tenant: string;
   project: string;
@@ -50,7 +49,6 @@ export interface ArtifactFacts {
   words: string;
 }
 
-/** A row of a list. */
 export interface ArtifactRow {
   path: string;
   type: string | null;
@@ -61,7 +59,6 @@ export interface ArtifactRow {
   updated_at: number;
 }
 
-/** A row that a search has found. */
 export interface FoundRow extends ArtifactRow {
   vector: string | null;
   /** The indexes of the terms that it has, as JSON. */
@@ -70,7 +67,6 @@ export interface FoundRow extends ArtifactRow {
   size: number;
 }
 
-/** A folder and types. */
 export interface ArtifactFilter {
   path?: string | undefined;
   types?: readonly string[] | undefined;

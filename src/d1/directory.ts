@@ -50,7 +50,6 @@ export interface ConversationUsage extends UsageTotals {
   conversationId: string;
 }
 
-/** A state of a run. */
 export interface PublishedRun extends RunSummary {
   /** The number of its newest journal entry. */
   seq: number;
@@ -62,7 +61,6 @@ export interface TurnsOwner {
   createdAt: number;
 }
 
-/** A state of turns of a conversation. */
 export interface PublishedTurns {
   turns: readonly TurnRecord[];
   /** The number of the conversation's newest journal entry. */
@@ -73,7 +71,6 @@ export interface PublishedTurns {
   activeAt?: number;
 }
 
-/** A mark of a person on a conversation. */
 export type ConversationMark = "pinned" | "archived";
 
 /** The runs of a list. Absent members do not filter. */

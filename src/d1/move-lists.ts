@@ -23,7 +23,6 @@ import { afterCopy, afterDeletion, afterEmptying, nextMove } from "./tenant-move
 const SLICE_ROWS = 200;
 const SLICE_BYTES = 1_000_000;
 const DELETED_ROWS = 1_000;
-/** Slices of one call. */
 const SLICES = 20;
 
 const STAYS: readonly string[] = [

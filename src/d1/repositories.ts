@@ -16,7 +16,6 @@ import { toIso } from "../shared/time.ts";
 import { validate } from "../shared/validation.ts";
 import { D1Queries, type Query } from "./queries.ts";
 
-/** The place of a repository. */
 export interface RepositoryAddress {
   tenant: string;
   project: string;
@@ -27,7 +26,6 @@ export interface RepositoryAddress {
 
 /** A deleted repository, with the packs and vectors to delete. */
 export interface RemovedRepository extends Required<RepositoryAddress> {
-  /** The names of its packs. */
   packs: string[];
   /** The ids of the vectors of its artifacts. */
   vectors: string[];
@@ -42,7 +40,6 @@ export interface RepositoryView {
   defaultBranch: string;
 }
 
-/** A stored repository. */
 export interface StoredRepository extends RepositoryView {
   /** The time of its creation, in milliseconds since the epoch. */
   since: number;
@@ -54,7 +51,6 @@ export interface ProjectSummary {
   createdAt: string;
 }
 
-/** A branch or a tag. */
 export interface Reference {
   /** Such as `refs/heads/main`. */
   name: string;
@@ -68,7 +64,6 @@ export interface ReferenceMove {
   to: string;
 }
 
-/** The row of a stored pack. */
 export interface PackRow {
   name: string;
   bytes: number;
@@ -80,12 +75,10 @@ export interface PackRow {
  */
 export type Rider = [statement: string, ...values: (string | number | null)[]];
 
-/** The id of the repository with the artifacts of a project. */
 export const ARTIFACTS = "artifacts";
 /** Repositories of a project. */
 const MAX_REPOSITORIES = 50;
 
-/** A project, or a repository of it. */
 export type ProjectPart = Pick<RepositoryAddress, "tenant" | "project"> & { repo?: string | undefined };
 
 type RemovedRow = Required<RepositoryAddress> & { packs: string; vectors: string };
@@ -203,7 +196,6 @@ export class D1Repositories {
     return { ...toSummary({ id, name: name ?? null, created_at: now }), repositories: list };
   }
 
-  /** Returns the projects of a tenant, by their ids. */
   async projects(tenant: string, options: PageOptions = {}): Promise<Page<ProjectSummary>> {
     const { limit, cursor, order } = validate(optionsSchema, options, "");
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);

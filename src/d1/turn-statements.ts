@@ -55,7 +55,6 @@ export const PUT_LABELS = `INSERT OR IGNORE INTO turn_labels (tenant, label, cre
 SELECT ?1, label.value, turns.created_at, turns.id FROM ${STORED} CROSS JOIN json_each(item.value -> 'labels') AS label
 WHERE turns.conversation_id = ?2 AND turns.seq = ?3`;
 
-/** Deletes the labels of a conversation's turns. */
 export const REMOVE_TURN_LABELS = `DELETE FROM turn_labels WHERE tenant = ?1 AND (label, created_at, id) IN (
   SELECT label.value, turns.created_at, turns.id FROM turns INDEXED BY turns_by_conversation
   CROSS JOIN json_each(turns.labels) AS label WHERE turns.tenant = ?1 AND turns.conversation_id = ?2)`;

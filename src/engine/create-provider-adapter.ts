@@ -185,7 +185,6 @@ function resilientRequest(
   };
 }
 
-/** Returns the message that the model continues. */
 function beginningOf({ reply, profile: { provider, modelId } }: PausedAnswer): ContextMessage {
   const native = reply.native && { provider, modelId, parts: reply.native };
   return { role: "assistant", content: reply.text, ...defined({ native }) };

@@ -29,7 +29,6 @@ const neutral = z.looseObject({
 /** A request in the terms of the format adapters. */
 export interface ReadRequest {
   context: ModelContext;
-  /** Parameters of the provider. */
   parameters: JsonObject;
 }
 

@@ -98,7 +98,6 @@ export function messageTime(now: number, newest: ConversationMessage | undefined
 }
 
 class TurnExecution {
-  /** The planned provider. */
   #provider: string | undefined;
   /** The call in progress. */
   #open: { record: ProviderCallRecord; startedAt: number } | undefined;

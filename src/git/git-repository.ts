@@ -74,7 +74,6 @@ export class GitRepository {
     return this.ports.rows.reference(this.address, HEADS + branch);
   }
 
-  /** Returns the branches by their names. */
   async branches(): Promise<Branch[]> {
     const references = await this.ports.rows.references(this.address);
     return references
@@ -331,7 +330,6 @@ function smallest<Row extends PackRow>(packs: readonly Row[], bytes: number): Ro
   return packs.filter((pack) => chosen.has(pack));
 }
 
-/** Returns the database of one pack in memory. */
 function databaseOf({ bytes }: Pack, index: PackIndex): ObjectDatabase {
   const source: PackSource = {
     list: async () => [{ name: "incoming", bytes: bytes.length, index }],

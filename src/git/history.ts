@@ -2,7 +2,6 @@
 import { contentOf, type ObjectReader } from "./object-database.ts";
 import { type Commit, readCommit } from "./objects.ts";
 
-/** A commit with its id. */
 export interface LoggedCommit extends Omit<Commit, "tree"> {
   oid: string;
 }
@@ -46,7 +45,6 @@ export async function* walk(
   }
 }
 
-/** Returns a commit and its ancestors. */
 export async function historyOf(objects: ObjectReader, oid: string): Promise<ReadonlySet<string>> {
   const history = new Set<string>();
   for await (const each of walk(objects, oid)) history.add(each);

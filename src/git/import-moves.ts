@@ -6,7 +6,6 @@ import { MAX_VISITED } from "./limits.ts";
 import type { ObjectReader } from "./object-database.ts";
 
 export const HEADS = "refs/heads/";
-/** The branches of workspaces. */
 export const OF_WORKSPACE = /^refs\/heads\/(?:.+\/)?(?:conv|run)-(?:conv|run)_/;
 
 /** Returns the moves of an import. Throws `CONFLICT` if the histories of a branch differ, or a tag would move, and `TOO_LARGE`. */

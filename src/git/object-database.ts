@@ -25,7 +25,6 @@ export interface LoadedPack extends PackRow {
   index: PackIndex;
 }
 
-/** The place of packs. */
 export interface PackSource {
   /** Returns all present packs, oldest first. Throws `UNAVAILABLE` if other writers replace them meanwhile. `known` packs need not be read again. */
   list(known: readonly LoadedPack[]): Promise<LoadedPack[]>;
@@ -33,7 +32,6 @@ export interface PackSource {
   part(pack: PackRow, offset: number, length: number): Promise<Uint8Array | undefined>;
 }
 
-/** Reads objects. */
 export interface ObjectReader {
   /** Throws `NOT_FOUND` without the object. */
   read(oid: string): Promise<GitObject>;
@@ -78,7 +76,6 @@ export class ObjectDatabase implements ObjectReader {
     return this.#packs;
   }
 
-  /** Lists the packs again. */
   async reload(): Promise<LoadedPack[]> {
     const known = await this.packs().catch(() => []);
     this.#packs = this.#list(known);

@@ -5,7 +5,6 @@ import { concat, fromHex, sha1, toHex } from "./bytes.ts";
 export const OID_BYTES = 20;
 const OIDS_AT = 8 + 256 * 4;
 
-/** The place of an object in a pack. */
 export interface PackEntry {
   oid: string;
   offset: number;
@@ -18,7 +17,6 @@ export interface Pack {
   entries: PackEntry[];
 }
 
-/** Returns the index of a pack, as bytes. */
 export function encodeIndex({ bytes, entries }: Pack): Uint8Array {
   const sorted = entries.toSorted((one, other) => (one.oid < other.oid ? -1 : 1));
   const numbers = new Uint8Array(8 + 256 * 4);
@@ -48,7 +46,6 @@ export function encodeIndex({ bytes, entries }: Pack): Uint8Array {
   return concat([body, sha1(body)]);
 }
 
-/** The index of one pack: the places of its objects. */
 export class PackIndex {
   readonly #view: DataView;
   readonly #offsetsAt: number;
@@ -71,7 +68,6 @@ export class PackIndex {
     return row === undefined ? undefined : this.#offset(row);
   }
 
-  /** The id of the object in a row. */
   oidAt(row: number): string {
     return toHex(this.#oid(row));
   }

@@ -19,7 +19,6 @@ const MAX_DEPTH = 50;
 /** The trees before a tree that may be its base. */
 const WINDOW = 8;
 
-/** Returns a pack of objects. */
 export function writePack(objects: ReadonlyMap<string, GitObject>): Pack {
   const writer = new PackWriter(objects.size);
   for (const [oid, object] of objects) writer.addObject(oid, object);

@@ -46,7 +46,6 @@ export class Projects {
     return { repository: this.at({ ...address, since }), defaultBranch };
   }
 
-  /** Returns a repository that exists. */
   at(address: RepositoryAddress): GitRepository {
     return new GitRepository(this.ports, address);
   }

@@ -9,7 +9,6 @@ import { MAX_LISTED } from "./limits.ts";
 import { contentOf, type NewObjects, type ObjectReader } from "./object-database.ts";
 import { encodeTree, type FileMode, FOLDER, readTree, SUBMODULE, type TreeEntry } from "./objects.ts";
 
-/** A file of a commit. */
 export interface TreeFile {
   oid: string;
   mode: string;

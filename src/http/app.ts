@@ -54,7 +54,6 @@ export interface HttpPorts<Env extends object> {
 /** The `fetch` handler of a Worker. */
 export interface HttpApp<Env extends object> {
   fetch(request: Request, env: Env, context?: ExecutionContext): Promise<Response>;
-  /** Takes a mail for a channel. */
   email(mail: ChannelMail, env: Env): Promise<void>;
 }
 

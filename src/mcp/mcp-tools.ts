@@ -276,7 +276,6 @@ export class McpTools {
     }
   }
 
-  /** Reads the tools of a server. */
   async #read(tenant: string, id: string) {
     const server = this.#server(id);
     const credentials = credentialsOf(id, server, this.ports.variable);

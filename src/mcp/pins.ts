@@ -21,7 +21,6 @@ export interface Described {
 
 /** A tool of a server, as the tenant knows it. */
 export interface McpPin {
-  /** Its name on the server. */
   name: string;
   /** Counts the accepted descriptions. */
   version: number;

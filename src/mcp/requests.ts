@@ -21,7 +21,6 @@ export interface Requests {
   problem(): ToolError | undefined;
 }
 
-/** Returns the requests of one connection. */
 export function mcpRequests(
   server: URL,
   {

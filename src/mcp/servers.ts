@@ -42,7 +42,6 @@ const serverSchema = z.strictObject({
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).exactOptional(),
 });
 
-/** An MCP server. */
 export type McpServerOptions = z.infer<typeof serverSchema>;
 
 /** The servers of an application, by their ids. */

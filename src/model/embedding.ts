@@ -7,7 +7,6 @@ import type { TokenUsage } from "./usage.ts";
 /** Texts that one request turns into vectors. */
 export const MAX_TEXTS_OF_REQUEST = 64;
 
-/** One request for vectors. */
 export interface EmbeddingRequest {
   profile: ModelProfile;
   /** From one text to `MAX_TEXTS_OF_REQUEST`. */
@@ -24,7 +23,6 @@ export interface Embeddings {
   usage?: TokenUsage;
 }
 
-/** The outcome of a request. */
 export type EmbeddingOutcome = { ok: true; embeddings: Embeddings } | { ok: false; error: ModelError };
 
 /** Turns texts into vectors. */

@@ -7,7 +7,6 @@
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 import type { ModelProfile, ProviderId } from "./profile.ts";
 
-/** Returns the profile with the ban. */
 export function withSingleCalls(profile: ModelProfile): ModelProfile {
   return { ...profile, parameters: banned(profile.parameters ?? {}, profile) };
 }

@@ -13,7 +13,6 @@ export interface Amounts {
   readonly tokens: number;
   readonly nanoDollars: number;
   readonly toolCalls: number;
-  /** Requests to models. */
   readonly modelCalls: number;
 }
 

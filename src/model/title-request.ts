@@ -12,12 +12,10 @@ export const MAX_TITLE_TOKENS = 2_048;
 /** Characters of a message and of an answer that the request quotes. */
 const MAX_QUOTED = 2_000;
 
-/** The system instruction of the request. */
 export const TITLE_INSTRUCTION = "You write short titles for lists of conversations.";
 
 const ORDER = "Write a title for a conversation.";
 
-/** Returns the request for a title that describes a message and its answer. */
 export function titleRequest(message: string, answer: string): ModelContext {
   const quoted = (text: string) => JSON.stringify(cut(text.trim(), MAX_QUOTED));
   const content = [

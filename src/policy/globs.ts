@@ -3,7 +3,6 @@ import { Minimatch } from "minimatch";
 import { z } from "zod";
 import { validate } from "../shared/validation.ts";
 
-/** A glob from the root of a repository. */
 export const glob = z
   .string()
   .max(200)

@@ -30,7 +30,6 @@ const BREAKS = /[\s"'`;|&<>(){}[\]=,:?#$]+/;
 /** The authority of a URL in a text. Browsers accept any number of slashes after these schemes. */
 const AUTHORITY = /(?:\b(?:https?|wss?|ftp):[\\/]*|(?<![\\/])[\\/]{2,})([^\s"'`<>\\/?#]+)/gi;
 
-/** Returns the paths and hosts of an input. */
 export function inspect(input: JsonObject): Inspection {
   const paths = new Set<string>();
   const hosts = new Set<string>();

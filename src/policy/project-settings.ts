@@ -17,7 +17,6 @@ export function hourOf(now: number): number {
   return Math.floor(now / HOUR_MS);
 }
 
-/** Reports whether the model calls of a project are counted. */
 export function countsCalls({ limits, budget }: ProjectSettings): boolean {
   return limits?.maxModelCallsPerHour !== undefined || budget !== undefined;
 }

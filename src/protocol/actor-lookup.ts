@@ -21,7 +21,6 @@ export interface RunActor extends CoordinatorApi {
   fetch(request: Request): Promise<Response>;
 }
 
-/** The mailbox of an actor of any kind. */
 export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
 
 /**

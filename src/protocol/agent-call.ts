@@ -108,7 +108,6 @@ export const agentCallSchema = callAddressSchema.extend({
   worksForRun: z.literal(true).exactOptional(),
 });
 
-/** The body of `agent.call`. */
 export type AgentCallBody = z.infer<typeof agentCallSchema>;
 
 const answered = z.object({ text: z.string() });
@@ -130,7 +129,6 @@ export const agentResultSchema = callAddressSchema.extend({
   spent: amountsSchema,
 });
 
-/** The body of `agent.result`. */
 export type AgentResultBody = z.infer<typeof agentResultSchema>;
 
 /** Zod's records leave out `__proto__`, which the tool would get. */
@@ -164,7 +162,6 @@ export const agentAskSchema = callAddressSchema.extend({
   outcome: z.enum(APPROVAL_OUTCOMES).exactOptional(),
 });
 
-/** The body of `agent.ask`. */
 export type AgentAskBody = z.infer<typeof agentAskSchema>;
 
 export const agentReadersSchema = callAddressSchema.extend({
@@ -173,12 +170,10 @@ export const agentReadersSchema = callAddressSchema.extend({
   readersSeq,
 });
 
-/** The body of `agent.readers`. */
 export type AgentReadersBody = z.infer<typeof agentReadersSchema>;
 
 export const agentCancelSchema = callAddressSchema.extend({ reason: z.string().max(500).exactOptional() });
 
-/** The body of `agent.cancel`. */
 export type AgentCancelBody = z.infer<typeof agentCancelSchema>;
 
 /** The amounts that the call has used up. Default: 0. */
@@ -190,7 +185,6 @@ export const agentAnswerSchema = z.strictObject({
   spent,
 });
 
-/** The answer of an agent, by RPC. */
 export type AgentResult = z.infer<typeof agentAnswerSchema>;
 
 export const agentErrorSchema = z.strictObject({
@@ -201,7 +195,6 @@ export const agentErrorSchema = z.strictObject({
   spent,
 });
 
-/** The failure of an agent, by RPC. */
 export type AgentError = z.infer<typeof agentErrorSchema>;
 
 /** Returns an input if it is small enough for the view of the calling agent. */

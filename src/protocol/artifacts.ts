@@ -42,7 +42,6 @@ const ifVersion = commit
   .describe("Fails if the artifact has changed since this version. Pass the `version` that you have read.")
   .optional();
 
-/** The inputs of the operations on artifacts. */
 export const ARTIFACT_INPUTS = {
   "artifact.read": z.object({
     ...{ project, path },

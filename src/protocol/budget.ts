@@ -35,7 +35,6 @@ export type AgentBudget = z.infer<typeof agentBudgetSchema>;
 
 /** A limit that a model call would exceed. */
 export interface BudgetExcess {
-  /** The budget: of the turn, of the conversation, of the agent's persona, or of the agent. */
   scope: "turn" | "conversation" | "persona" | "agent";
   limit: keyof Budget;
   allowed: number;
@@ -75,12 +74,10 @@ export const AMOUNT = {
   modelCalls: "modelCalls",
 } as const satisfies Record<keyof Budget, keyof Amounts>;
 
-/** Returns a limit as the amount that it limits. */
 export function amountOf(allowed: number, limit: keyof Budget): number {
   return limit === "usd" ? Math.round(allowed * NANO) : allowed;
 }
 
-/** Returns an amount in the unit of its limit. */
 export function inUnits(amount: number, limit: keyof Budget): number {
   return limit === "usd" ? amount / NANO : amount;
 }

@@ -9,7 +9,6 @@ import type { Json } from "../shared/json.ts";
 
 const answer = z.strictObject({ operationId: z.string().max(200), approved: z.boolean() });
 
-/** The schema of `ChannelEvent`. */
 export const channelEvent = z.strictObject({
   /** The same for each repetition of the event. */
   id: z.string().min(1),
@@ -89,7 +88,6 @@ export interface ChannelUser {
 
 /** A channel of an application, in one environment. */
 export interface Channel {
-  /** The id of the agent that answers. */
   agent: string;
   adapter: ChannelAdapter;
   /** Returns the user that the sender of an event is; `null` refuses the event. The user has no roles. */

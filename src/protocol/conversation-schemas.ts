@@ -133,7 +133,6 @@ export const importedConversation = z
 
 export type ImportedConversation = z.infer<typeof importedConversation>;
 
-/** The turn that a turn replaces. */
 const replacing = {
   regenerates: ids.turn
     .describe("The turn with the same message that this turn answers again.")

@@ -56,7 +56,6 @@ export const startFields = {
   ),
 };
 
-/** The body of `startRun`. */
 export const startRunBody = z.strictObject({ ...startFields, ...locationFields });
 
 export type NewRun = z.infer<typeof startRunBody>;
@@ -86,7 +85,6 @@ function isPinned(value: unknown): boolean {
 
 export type StartRun = z.infer<typeof startRun>;
 
-/** A request for a retry. */
 export const retryRun = z.strictObject({
   seq: z
     .int()

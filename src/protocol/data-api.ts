@@ -52,7 +52,6 @@ export interface AgentDataApi {
   importLines(principal: Principal, part: ImportPart): Promise<Result<null>>;
 }
 
-/** The end of the import of a conversation. */
 export interface ImportEnd {
   /** The repositories with files that were not restored. */
   notRestored: LostFiles[];

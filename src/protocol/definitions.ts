@@ -111,7 +111,6 @@ export interface RecallSettings {
   minRelevance?: number;
 }
 
-/** The consolidation of memories. */
 export interface Consolidation {
   /** The types that are joined; `["episode"]` when absent. */
   types?: string[];
@@ -166,9 +165,7 @@ export interface A2aTarget {
   a2a: string;
 }
 
-/** An agent of the tenant. */
 export interface AgentTarget {
-  /** The agent's id. */
   agent: string;
   /** The mode of a call if the model chooses no mode. Default: the first of `modes`. */
   mode?: AgentMode;
@@ -188,7 +185,6 @@ export interface AgentTarget {
   workspace?: "shared";
 }
 
-/** The hooks of a persona. */
 export type HookName = "contextAssembly" | "memoryExtraction";
 
 /**
@@ -209,7 +205,6 @@ export interface PinnedHook {
   workflow?: PinnedWorkflow;
 }
 
-/** A tool as a conversation pins it. */
 export type PinnedTool = Pin & {
   definition: ToolDefinition;
   /** The steps of the task. Absent if the tool runs code, or if an agent answers. */

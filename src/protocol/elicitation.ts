@@ -73,7 +73,6 @@ export function viewOfElicited({
   return { message, ...(schema && { schema }), ...(host !== undefined && { host }), round };
 }
 
-/** Returns the answer with the values of a person. */
 export function answerTo({ forms, urls, state }: Elicited, values: JsonObject): ElicitedAnswer {
   const accepted = (key: string): [string, Json] => [
     key,

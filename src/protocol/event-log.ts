@@ -9,7 +9,6 @@ import { ENTRY_TYPES } from "./journal.ts";
 import { ids, runId, time } from "./scalars.ts";
 import { RUN_ENTRY_TYPES } from "./workflow-run.ts";
 
-/** The types of entries in the log: of conversations, and of runs. */
 export const LOGGED_TYPES = [...new Set([...ENTRY_TYPES, ...RUN_ENTRY_TYPES])];
 export type LoggedType = (typeof LOGGED_TYPES)[number];
 
@@ -122,10 +121,8 @@ export interface PublishedEntry
   texts?: readonly PublishedText[];
 }
 
-/** The conversation or the run of a journal. */
 export type LoggedJournal = { conversationId: string } | { runId: string };
 
-/** Returns the id of the conversation or the run of a journal. */
 export function loggedId(journal: LoggedJournal): string {
   return "runId" in journal ? journal.runId : journal.conversationId;
 }

@@ -124,7 +124,6 @@ const attemptResultSchema = z.strictObject({
   tainted: z.literal(true).exactOptional(),
 });
 
-/** The result of one attempt of a call. */
 export type AttemptResult = z.infer<typeof attemptResultSchema>;
 
 const deferredSchema = z.strictObject({
@@ -135,7 +134,6 @@ const deferredSchema = z.strictObject({
 /** An attempt that ended without a result: it comes later, by a handle. */
 export type DeferredAttempt = z.infer<typeof deferredSchema>;
 
-/** The end of one attempt of a call. */
 export type AttemptEnd = AttemptResult | DeferredAttempt;
 
 export const reportsSchema = z.array(
@@ -149,7 +147,6 @@ export const reportsSchema = z.array(
 /** A report on one call. A call ends once, after all of its progress. */
 export type ExecutorReport = z.infer<typeof reportsSchema>[number];
 
-/** The caller's side of a batch. */
 export interface BatchCaller {
   /**
    * Accepts reports in order. Resolves with the operations that must be reported again because their results were not
@@ -187,7 +184,6 @@ export type TaskResult = z.infer<typeof taskResultSchema>;
 
 export const taskErrorSchema = z.strictObject({ operationId, attempt, error });
 
-/** The failure of an attempt. */
 export type TaskError = z.infer<typeof taskErrorSchema>;
 
 /** The RPC interface of a caller's actor for results that come after a crash. Only Workers with a binding reach it. */

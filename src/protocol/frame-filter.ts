@@ -8,7 +8,6 @@ type ControlType = "snapshot" | "tool.claimed" | "pong" | "mark";
 type PassingType = "message.delta" | "tool.progress";
 type DurableType = Exclude<FrameType, ControlType | PassingType>;
 
-/** A type of frames that a filter may select. */
 export type SelectableType = DurableType | PassingType;
 
 const DURABLE: Record<DurableType, true> = {

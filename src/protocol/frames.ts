@@ -108,7 +108,6 @@ interface FrameData {
     input: unknown;
     async: boolean;
     client?: true;
-    /** The agent that answers the call. */
     agent?: AgentCallView;
     /** As in `OperationView`. */
     runId?: string;

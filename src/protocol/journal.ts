@@ -1,6 +1,5 @@
 import type { PageOptions } from "../shared/page.ts";
 
-/** The types of journal entries. */
 export const ENTRY_TYPES = [
   "conversation.started",
   "conversation.forked",
@@ -83,7 +82,6 @@ export const ENTRY_TYPES = [
 
 export type EntryType = (typeof ENTRY_TYPES)[number];
 
-/** A page of a journal. */
 export interface JournalPageOptions extends PageOptions {
   /** Entries of these types; all when absent. */
   types?: EntryType[];

@@ -7,7 +7,6 @@ import { mayReadAll, type Principal } from "../shared/principal.ts";
 import type { DeadLetterView } from "./conversation-schemas.ts";
 import type { Envelope } from "./envelope.ts";
 
-/** An attempt to deliver. */
 export interface Attempt {
   /** Ascends strictly over all attempts for one operation, including redeliveries and across crashes. */
   number: number;

@@ -66,10 +66,8 @@ export function isOrdered<Time extends string | number>({
 }
 export const ORDER = { path: ["validTo"], message: "Must not be before `validFrom`." };
 
-/** The user and the conversation that a memory is about. */
 export const memorySubject = z.strictObject({ userId: name.optional(), conversationId: name.optional() });
 
-/** A memory to write. */
 export const memoryInput = z
   .strictObject({
     content: memoryText,
@@ -145,7 +143,6 @@ export const filterFields = {
 };
 
 const weight = z.number().min(0).max(10).exactOptional();
-/** Changed weights of a ranking. */
 export const changedWeights = z.strictObject({
   /** The share of the semantic score. The rest is the lexical score. */
   semantic: weight,

@@ -5,7 +5,6 @@ import { anyJson, count, ids, runId, time } from "./scalars.ts";
 const metadata = z.record(z.string(), anyJson);
 const fraction = z.number().min(0).max(1);
 
-/** Ids of memories. */
 export const memoryId = z
   .string()
   .regex(/^mem_[0-9A-HJKMNP-TV-Z]{26}$/)
@@ -134,7 +133,6 @@ export const author = z
   ])
   .meta({ id: "MemoryAuthor", description: "Who changed a memory." });
 
-/** The author of a change. */
 export type MemoryAuthor = z.infer<typeof author>;
 
 export const logEntry = z
@@ -204,7 +202,6 @@ const memoryOutcome = z.discriminatedUnion("status", [
   z.object({ status: z.literal("refused"), code: z.string(), message: z.string() }),
 ]);
 
-/** The outcome of an operation of an extraction. */
 export type MemoryOutcome = z.infer<typeof memoryOutcome>;
 
 /** The answer to `MEMORY_EXTRACTED`. */

@@ -17,7 +17,6 @@ const SHAPE = /^[A-Za-z0-9_-]{1,1000}\.[A-Za-z0-9_-]{43}$/;
 const TENANT = /^[^:]{1,200}$/;
 const OPERATION = /^op_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-/** The content of a handle. */
 export interface HandleClaim {
   tenant: string;
   conversationId: string;

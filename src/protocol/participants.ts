@@ -38,7 +38,6 @@ export const newParticipantSchema = z.preprocess(
   z.discriminatedUnion("type", [agent.extend({ handoff: handoffSchema.exactOptional() }), user]),
 );
 
-/** A participant that is added. */
 export type NewParticipant = z.infer<typeof newParticipantSchema>;
 
 /** Moves `userId` of a user, or `agentId` of an agent, to `id`. The schema refuses other members. */

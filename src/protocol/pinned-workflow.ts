@@ -13,7 +13,6 @@ export interface PinnedWorkflow extends Pin {
   workflows: Readonly<Record<string, PinnedWorkflow>>;
 }
 
-/** The task of a node. */
 export interface PinnedNodeTask {
   library: string;
   id: string;

@@ -4,7 +4,6 @@ import type { PageOptions } from "../shared/page.ts";
 import { content, journalEntry } from "./conversation-schemas.ts";
 import { anyValue, count, ids, time } from "./scalars.ts";
 
-/** The names of projections. */
 export const PROJECTIONS = [
   "timeline",
   "llm_context",
@@ -15,7 +14,6 @@ export const PROJECTIONS = [
   "canonical_llm_context",
 ] as const;
 
-/** The types of canonical events. */
 const CANONICAL_TYPES = [
   "conv.in.message.received",
   "conv.out.assistant.delta",

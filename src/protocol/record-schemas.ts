@@ -3,7 +3,6 @@ import { z } from "zod";
 import type { PageOptions } from "../shared/page.ts";
 import { journalEntry } from "./conversation-schemas.ts";
 
-/** The directions of a chain of causes. */
 export const CAUSE_DIRECTIONS = ["backward", "forward"] as const;
 
 const causedEntry = journalEntry
@@ -30,7 +29,6 @@ export const causeChain = z
     description: "The entry and its causes, or the entry and the entries that follow from it.",
   });
 
-/** The kinds of incidents. */
 const INCIDENT_KINDS = [
   "failure",
   "timeout",

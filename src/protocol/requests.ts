@@ -106,7 +106,6 @@ export const outcomeSchema = z.strictObject(outcomeFields).refine(isOutcome, ONE
 /** The outcome of a tool call: exactly one of the two. */
 export type ToolOutcome = z.infer<typeof outcomeSchema>;
 
-/** A key or an id in a request. */
 export const identifier = z.string().min(1).max(MAX_KEY_LENGTH);
 
 const submissionSchema = z
@@ -149,7 +148,6 @@ const turnFields = {
     .describe("The content has text from elsewhere, such as a mail. A memory that comes from it is tainted."),
 };
 
-/** The body of `startTurn`. */
 export const startTurnBody = z.strictObject({
   content,
   /** Becomes the signal's id: the same key and body return the same turn. */
@@ -157,19 +155,14 @@ export const startTurnBody = z.strictObject({
   ...turnFields,
 });
 
-/** The body of `regenerateTurn`. */
 export const regenerateTurn = startTurnBody.pick({ idempotencyKey: true });
 
-/** The body of `regenerateTurn`. */
 export type RegenerateTurn = z.infer<typeof regenerateTurn>;
 
-/** The body of `editTurn`. */
 export const editTurn = startTurnBody.pick({ content: true, idempotencyKey: true });
 
-/** The body of `editTurn`. */
 export type EditTurn = z.infer<typeof editTurn>;
 
-/** A request for a turn by RPC. */
 export const startTurn = startTurnBody.extend({
   /** The most tokens of each reply of the model. A lower limit of the model profile replaces it. */
   maxOutputTokens: z.int().min(1).exactOptional(),

@@ -58,10 +58,8 @@ export const runEndedSchema = callAddressSchema.extend({
   tainted,
 });
 
-/** The body of `run.ended`. */
 export type RunEndedBody = z.infer<typeof runEndedSchema>;
 
-/** The share of a run in its tree. */
 export interface TreeShare {
   /** Runs that may work below it at once, in all branches together. From 1. */
   runs: number;
@@ -78,7 +76,6 @@ export const TREE_SHARE: TreeShare = { runs: MAX_WORKING_RUNS, tokens: MAX_ACTIV
 
 export const runCancelSchema = callAddressSchema.extend({ reason: z.string().max(2_000) });
 
-/** The body of `run.cancel`. */
 export type RunCancelBody = z.infer<typeof runCancelSchema>;
 
 const waitSchema = z.object({
@@ -95,7 +92,6 @@ export type Wait = z.infer<typeof waitSchema>;
 
 export const runWaitsSchema = callAddressSchema.extend(waitSchema.shape);
 
-/** The body of `run.waits`. */
 export type RunWaitsBody = z.infer<typeof runWaitsSchema>;
 
 /** Branches of a part that one transition starts, in order: one branch per item, or `count` branches. */
@@ -137,7 +133,6 @@ export interface PartResult {
 
 export const partEndedSchema = callAddressSchema.extend({ spent, tainted });
 
-/** The body of `part.ended`. */
 export type PartEndedBody = z.infer<typeof partEndedSchema>;
 
 const count = z.int().min(0);
@@ -149,10 +144,8 @@ export const partProgressSchema = callAddressSchema.extend({
   firstArrivalAt: count.exactOptional(),
 });
 
-/** The body of `part.progress`. */
 export type PartProgressBody = z.infer<typeof partProgressSchema>;
 
-/** The result of `part.close`. */
 export interface PartClosed {
   /** The run has begun, so its end comes. */
   hasBegun: boolean;
@@ -162,7 +155,6 @@ export interface PartClosed {
 export interface ChildRun extends CallTrail {
   projectId: string;
   startedBy: string;
-  /** The root run. */
   rootRunId: string;
   /** The agents that wait for the first run, if any. */
   path?: string[];

@@ -30,10 +30,8 @@ export const agentInviteSchema = callAddressSchema.extend({
   ...trailFields,
 });
 
-/** The body of `agent.invite`. The run is its sender. */
 export type AgentInviteBody = z.infer<typeof agentInviteSchema>;
 
 export const agentUninviteSchema = callAddressSchema.extend({ reason: z.string().max(500).exactOptional() });
 
-/** The body of `agent.uninvite`. */
 export type AgentUninviteBody = z.infer<typeof agentUninviteSchema>;

@@ -8,7 +8,6 @@ import { spending } from "./usage-schemas.ts";
 import type { WorkflowDefinition } from "./workflow-definition.ts";
 import { RUN_ENTRY_TYPES, RUN_STATUSES } from "./workflow-run.ts";
 
-/** The states of a token that has not ended. */
 const ACTIVE_STATUSES = [
   "pending",
   "executing",

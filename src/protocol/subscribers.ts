@@ -31,7 +31,6 @@ export const conversationFrames = z.object({
 
 export type ConversationFrames = z.infer<typeof conversationFrames>;
 
-/** The address of a subscriber. */
 export const subscriberAddress = z.strictObject({
   kind: z
     .string()

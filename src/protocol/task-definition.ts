@@ -112,7 +112,6 @@ export interface VectorAction {
   operation: "query" | "upsert";
 }
 
-/** The kinds of actions on memory. */
 export const MEMORY_KINDS = [
   "memory.write",
   "memory.read",
@@ -263,7 +262,6 @@ export type PinnedAction =
   | EmbedAction<ModelProfile>
   | { kind: "code"; library: string; id: string; effect: ToolEffect; timeoutMs: number };
 
-/** A step with its action. */
 export interface PinnedStep extends StepSettings {
   ref: string;
   action: PinnedAction;

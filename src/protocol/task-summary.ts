@@ -31,7 +31,6 @@ const modelUsageSchema = z.strictObject({
   costUsd: amount.exactOptional(),
 });
 
-/** The use of models by a task. */
 export type TaskModelUsage = z.infer<typeof modelUsageSchema>;
 
 /** The schema of a task's record as readers see it. The journal has its events and measurements. */
@@ -46,7 +45,6 @@ export type TaskView = z.infer<typeof taskViewSchema>;
 
 const eventSchema = z.strictObject({ name, payload: z.json() });
 
-/** An event that a task recorded. */
 export type TaskEvent = z.infer<typeof eventSchema>;
 
 const metricSchema = z.strictObject({
@@ -56,7 +54,6 @@ const metricSchema = z.strictObject({
   attributes: z.record(z.string(), z.json()).exactOptional(),
 });
 
-/** A measurement that a task recorded. */
 export type TaskMetric = z.infer<typeof metricSchema>;
 
 /** The schema of a summary, checked where a report arrives. It lists the steps that ran, or were left out, in order. */
@@ -67,7 +64,6 @@ export const taskSummarySchema = taskViewSchema.extend({
 
 export type TaskSummary = z.infer<typeof taskSummarySchema>;
 
-/** Returns the use of models as amounts. */
 export function amountsOfModels({ calls, inputTokens, outputTokens, costUsd = 0 }: TaskModelUsage): Amounts {
   const tokens = inputTokens + outputTokens;
   return { ...NOTHING, tokens, nanoDollars: Math.round(costUsd * NANO), modelCalls: calls };

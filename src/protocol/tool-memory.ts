@@ -38,7 +38,6 @@ export interface ToolMemory {
   read(id: string): Promise<Memory>;
   list(options?: PageOptions & MemoryFilter): Promise<Page<Memory>>;
   update(id: string, change: MemoryChange): Promise<Memory>;
-  /** Erases a memory and its log. */
   delete(id: string): Promise<void>;
   archive(id: string): Promise<Memory>;
   /** Returns turns of the call's conversation before its own, the newest first. */
@@ -52,7 +51,6 @@ export interface PastTurnsOptions {
   tokens?: number;
 }
 
-/** A page of past turns. */
 export interface PastTurns {
   turns: PastTurn[];
   /** The cursor of the next page. Absent on the last page. */
@@ -64,9 +62,7 @@ export type PastTurn = {
   turnId: string;
   /** ISO 8601 UTC. */
   at: string;
-  /** The message that began the turn. */
   message: string;
-  /** The answer, if the turn has an answer. */
   answer?: string;
   /** The names of the tools that were called, in order. */
   tools?: string[];
@@ -76,9 +72,7 @@ export type PastTurn = {
   shortened?: true;
 };
 
-/** The request of an executor for past turns. */
 export interface PastTurnsRequest extends PastTurnsOptions {
-  /** The turn that asks. */
   turnId: string;
   /** Its agent: other agents' turns are not shown. */
   agentId: string;

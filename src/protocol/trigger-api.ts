@@ -19,7 +19,6 @@ export interface Delivery {
   /** 64 hexadecimal digits. */
   signature: string;
   body: Uint8Array;
-  /** The place of the delivery in a trace. */
   traceparent?: string;
 }
 

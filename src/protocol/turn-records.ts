@@ -89,7 +89,6 @@ export interface TaskFilter {
   since?: string;
 }
 
-/** A task in a list. */
 export interface ListedTask {
   id: string;
   conversationId: string;

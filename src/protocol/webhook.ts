@@ -16,7 +16,6 @@ export const MAX_WEBHOOK_BYTES = 256 * 1024;
 
 /** The header of the time and the signature: `t=1772359200,v1=5257a8…`. */
 export const SIGNATURE_HEADER = "dramatis-signature";
-/** The header of the delivery's id. */
 export const DELIVERY_HEADER = "dramatis-delivery";
 
 const SIGNATURE = /^t=(\d{1,12}),\s?v1=([0-9a-f]{64})$/;

@@ -35,7 +35,6 @@ export type NewWebhook = z.infer<typeof newWebhook>;
 /** A webhook without its secrets. */
 export type WebhookView = Omit<NewWebhook, "headers">;
 
-/** A notice to a webhook. */
 export interface WebhookNotice {
   url: string;
   headers: Readonly<Record<string, string>>;

@@ -35,7 +35,6 @@ const spent = amountsSchema.exactOptional();
 
 export const workflowResultSchema = z.strictObject({ ...callAddressSchema.shape, output: z.json(), spent });
 
-/** The output of a workflow, by RPC. */
 export type WorkflowResult = z.infer<typeof workflowResultSchema>;
 
 export const workflowErrorSchema = z.strictObject({
@@ -44,7 +43,6 @@ export const workflowErrorSchema = z.strictObject({
   spent,
 });
 
-/** The failure of a workflow, by RPC. */
 export type WorkflowError = z.infer<typeof workflowErrorSchema>;
 
 /** The methods of a `Conversation` for ends of runs that do not arrive by envelope. Only Workers with a binding reach it. */

@@ -50,7 +50,6 @@ export const RUN_ENTRY_TYPES = [
 ] as const;
 export type RunEntryType = (typeof RUN_ENTRY_TYPES)[number];
 
-/** One entry of a run's journal. */
 export interface RunEntry {
   type: RunEntryType;
   /** The number of the token. */

@@ -131,7 +131,6 @@ export function isRead(kind: WorkspaceKind): boolean {
   return READS.includes(kind);
 }
 
-/** The author of commits. */
 export interface CommitAuthor {
   name: string;
   email: string;
@@ -243,10 +242,8 @@ export const mergeNote = workspaceMerge
   .pick({ repo: true, branch: true, into: true })
   .extend({ commit: z.string() });
 
-/** A merge in the journal of a conversation. */
 export type MergeNote = z.infer<typeof mergeNote>;
 
-/** The place of a workspace. */
 export interface WorkspacePlace {
   project: string;
   /** The id of another workspace. This workspace begins at its branch. Absent: it begins at the default branch. */
@@ -289,7 +286,6 @@ export const workspaceLinkSchema = z.strictObject({
   from: id.exactOptional(),
 }) satisfies z.ZodType<WorkspaceLink>;
 
-/** Returns the workspace of a call. */
 export function workspaceOf({
   runId,
   conversationId,

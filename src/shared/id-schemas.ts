@@ -23,7 +23,6 @@ export const definitionIdSchema = z
     "An id is 1 to 64 letters, digits, underscores and hyphens, and begins with a letter or a digit",
   );
 
-/** Free facts about an agent. */
 export const agentMetadataSchema = z
   .custom<Facts>(
     (value) => isJsonObject(value) && isJson(value),

@@ -60,7 +60,6 @@ function positionOf(error: unknown, text: string): number {
   return good;
 }
 
-/** Reports whether a text is the beginning of some JSON text. */
 function isBeginning(text: string): boolean {
   try {
     JSON.parse(text);

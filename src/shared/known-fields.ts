@@ -84,7 +84,6 @@ function foldedName(name: string): string {
   return foldedId(name).replaceAll("-", "");
 }
 
-/** Reports whether a field is a field of the object at `parent`. */
 function isBeside(field: FieldPath, parent: readonly string[]): boolean {
   return field.length === parent.length + 1 && sharedLength(field, parent) === parent.length;
 }

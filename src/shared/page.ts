@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { invalid } from "./errors.ts";
 
-/** One page of a list. */
 export interface Page<Item> {
   items: Item[];
   /** Send it back to get the next page; absent on the last page. */
@@ -33,7 +32,6 @@ export function pageOptionsSchema(isCursor: (cursor: string) => boolean) {
   });
 }
 
-/** Returns the statement of a list in both orders. */
 export function bothOrders(statement: (comparison: "<" | ">", order: "ASC" | "DESC") => string) {
   return { asc: statement(">", "ASC"), desc: statement("<", "DESC") };
 }

@@ -28,7 +28,6 @@ export type Taken =
   | { allowed: true; bucket: TokenBucket }
   | { allowed: false; bucket: TokenBucket; retryAfter: number };
 
-/** Returns a full bucket. */
 export function tokenBucket(limit: RateLimit): TokenBucket {
   return { limit, debt: 0, at: 0 };
 }

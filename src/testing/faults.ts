@@ -38,7 +38,6 @@ export const FAULTS_OF: Readonly<Record<FaultPort, readonly FaultKind[]>> = {
 
 export const PORTS = Object.keys(FAULTS_OF) as FaultPort[];
 
-/** The error of an injected fault. */
 export class InjectedFault extends Error {
   override readonly name = "InjectedFault";
 }
@@ -54,7 +53,6 @@ export class FaultPlane {
     this.#planned = new Map(faults.map((fault) => [`${fault.port} ${fault.nth}`, fault]));
   }
 
-  /** Returns the fault of this crossing, if any. */
   cross(port: FaultPort): PlannedFault | undefined {
     const fault = this.#planned.get(`${port} ${++this.counts[port]}`);
     if (fault !== undefined) this.fired.push(fault);
@@ -67,7 +65,6 @@ export class FaultPlane {
   }
 }
 
-/** Returns a fault in words. */
 export function faultText({ kind, port, nth, when }: PlannedFault): string {
   return `${kind} ${when} ${port} ${nth}`;
 }

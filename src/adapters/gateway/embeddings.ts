@@ -22,7 +22,6 @@ import { type HttpProvider, httpProvider } from "./http-providers.ts";
 import type { AttemptWatch, GatewayPorts, Transport } from "./ports.ts";
 import { workersAITransport } from "./workers-ai.ts";
 
-/** Creates a gateway to embeddings, with the ports of the gateway to models. */
 export function createEmbeddingGateway(ports: GatewayPorts): EmbeddingGateway {
   return {
     async embed(request, signal) {

@@ -53,7 +53,6 @@ import { AgentRemoval } from "./removal.ts";
 import { type ConsolidationPorts, runConsolidation } from "./run-consolidation.ts";
 import { AgentStore } from "./store.ts";
 
-/** The application's parts for its agents. */
 export interface AgentApplication
   extends Personas,
     Pick<Application, "executor" | "directory" | "stores" | "actors" | "location"> {
@@ -70,7 +69,6 @@ export interface AgentApplication
 /** Envelopes that only report to an agent. */
 const REPORTS: ReadonlySet<string> = new Set([CONVERSATION_OPENED, MEMORY_SOURCES_ERASED]);
 
-/** Returns the class `Agent` of an application. */
 export function createAgentClass<Env extends Cloudflare.Env>(
   application: (env: Env) => AgentApplication,
 ): new (

@@ -20,7 +20,6 @@ export function checkAgentSize(given: object): void {
   throw tooLarge(`An agent may have at most ${MAX_AGENT_BYTES} bytes of JSON.`);
 }
 
-/** The personas of an application. */
 export interface Personas {
   /** Resolves a persona of a tenant, for a conversation of a project. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
   resolve(tenant: string, persona: Persona | DefinitionReference, projectId?: string): Promise<VersionChain>;

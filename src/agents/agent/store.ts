@@ -85,7 +85,6 @@ export class AgentStore {
     return found === undefined || isTombstone(found) ? undefined : found;
   }
 
-  /** Returns the tombstone of a deleted agent, if any. */
   tombstone(): ActorTombstone | undefined {
     const found = this.#identity.get();
     return found !== undefined && isTombstone(found) ? found : undefined;

@@ -23,7 +23,6 @@ import type { Client, ConnectionMemory } from "./sockets/client.ts";
 import { StorageRefusal } from "./storage/schema-upgrade.ts";
 import { type Wakeup, type WakeupHandler, Wakeups } from "./timers/wakeups.ts";
 
-/** The methods of `SessionAgent`. */
 export const SESSION_METHODS = [
   "createSession",
   "getSession",
@@ -37,7 +36,6 @@ export const SESSION_METHODS = [
   "persistWorkingContext",
 ] as const;
 
-/** The wake-ups of an actor. */
 export interface WakeupsOfActor {
   wakeups: Wakeups;
   ownWakeup(name: string, handler: WakeupHandler): Wakeup;

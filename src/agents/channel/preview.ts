@@ -67,7 +67,6 @@ export class TurnPreview {
     await this.#sending;
   }
 
-  /** Ends the previews of the turn. */
   stop(): void {
     this.#isOver = true;
     this.#stop();

@@ -25,7 +25,6 @@ const NEXT_INPUTS = `SELECT * FROM (SELECT * FROM channel_inputs WHERE body IS N
 const NEXT_DUE = `SELECT min(due) AS due FROM (
   SELECT due FROM (${NEXT_INPUTS}) UNION ALL SELECT * FROM (SELECT due FROM channel_posts ORDER BY seq LIMIT 1))`;
 
-/** A thread of a channel, and its conversation. */
 export interface ChannelRecord {
   channel: string;
   tenant: string;
@@ -50,7 +49,6 @@ export interface WaitingInput {
   attempts: number;
 }
 
-/** A message with a preview. */
 export interface Preview {
   messageId: string;
   reference: string;
@@ -251,7 +249,6 @@ export class ChannelStore {
     );
   }
 
-  /** Stores the reference of the placeholder of a post. */
   putPlaceholder(seq: number, reference: string): void {
     this.#run("UPDATE channel_posts SET reference = ? WHERE seq = ?", reference, seq);
   }

@@ -12,7 +12,6 @@ const TYPES = ["message.completed", "turn.failed", "approval.requested"] as cons
 
 type Answer = NonNullable<ChannelInput["answer"]>;
 
-/** A started turn, and the stream of its frames. */
 export interface StartedStream {
   turnId: string;
   frames: ReadableStream<Uint8Array>;
@@ -22,13 +21,11 @@ export interface ThreadPorts {
   conversation(tenant: string, id: string): Promise<ConversationActor>;
   /** Returns the id of the conversation that a user begins. It depends only on the record and the user. */
   conversationIdOf(record: ChannelRecord, owner: string): Promise<string>;
-  /** The address of this actor. */
   self(): ActorAddress;
 }
 
 interface Context extends ThreadPorts {
   store: ChannelStore;
-  /** Commits the writes of `body`. */
   commit(body: () => void): Promise<void>;
 }
 

@@ -52,7 +52,6 @@ export interface LargeResultStores {
   sender(address: ActorAddress): Promise<WholeResultApi>;
 }
 
-/** The state and the turns of a conversation. */
 export interface StoredConversation {
   readonly exists: boolean;
   /** Throws `NOT_FOUND` before the conversation was created. */
@@ -138,9 +137,7 @@ export interface ActorContext
   conversation: Find<Pick<ConversationApi, "remove" | "resolveApproval" | "view" | "takeFork">>;
   /** Absent if workspaces cannot exist. */
   workspace?: Find<Omit<WorkspaceApi, "perform">>;
-  /** Returns the actor's name. */
   name(): string;
-  /** Returns the tenant and the id in the actor's name. */
   owner(): { tenant: string; conversationId: string };
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
@@ -158,7 +155,6 @@ export interface ActorContext
   expel(): void;
 }
 
-/** The application's parts for its conversations. */
 export interface ConversationApplication
   extends Application,
     Pick<

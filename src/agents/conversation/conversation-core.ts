@@ -44,7 +44,6 @@ import { changesWaiting } from "./core/waiting-calls.ts";
 import { noteWork } from "./core/work-times.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
-/** A committed transition of a conversation. */
 export interface ConversationCommit extends Commit<ConversationState> {
   readonly transition: Transition;
   readonly row: JournalRow;
@@ -247,7 +246,6 @@ function reading<Value>(read: () => Value): Value {
   }
 }
 
-/** Returns the turns of a store, for planning. */
 function storedTurns(store: ConversationDatabase): StoredTurns {
   return {
     after: (n, caller) => {

@@ -93,7 +93,6 @@ type ConversationRpc = ConversationApi &
   WholeResultApi &
   DeferApi;
 
-/** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
   application: (env: Env) => ConversationApplication,
 ): new (

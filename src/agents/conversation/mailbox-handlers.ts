@@ -138,7 +138,6 @@ function takeAgentCalls(mailbox: Handlers, { opening }: HandlerContext): void {
   });
 }
 
-/** The errors of tools for errors of an invitation. */
 const CODES: Readonly<Record<string, ToolErrorCode>> = {
   NOT_FOUND: "NOT_FOUND",
   FORBIDDEN: "PERMISSION_DENIED",
@@ -202,7 +201,6 @@ function takeInvitations(mailbox: Handlers, context: HandlerContext): void {
   });
 }
 
-/** The key of a withdrawn invitation. */
 function withdrawnKeyOf({ operationId, attempt }: CallAddress): string {
   return `uninvited:${operationId}:${attempt}`;
 }

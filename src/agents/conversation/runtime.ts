@@ -81,9 +81,7 @@ export class ConversationRuntime implements StoredConversation {
   readonly large: LargeResults;
   /** The results of tools that come from outside this actor. */
   readonly results: OperationResults;
-  /** The changes of the conversation itself. */
   readonly changes: ConversationChanges;
-  /** The queued messages. */
   readonly queue: InboundSignalQueue;
 
   constructor(given: RuntimeContext) {
@@ -136,7 +134,6 @@ export class ConversationRuntime implements StoredConversation {
   /** Forgets a conversation after the commit of its deletion. */
   forget = () => this.#shell.forget();
 
-  /** Reports whether turns are active. */
   get busy(): boolean {
     return (this.#shell.state?.active.size ?? 0) > 0;
   }

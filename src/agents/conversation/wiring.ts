@@ -87,7 +87,6 @@ export function givenContext(
   };
 }
 
-/** The context with the parts of the actor. */
 export interface ConversationContext extends ActorContext {
   access: ConversationAccess;
   listing: ConversationListing;

@@ -15,7 +15,6 @@ import type { Client } from "../base/sockets/client.ts";
 import type { OutboxRoom } from "./core/outbox-reservation.ts";
 import type { RunState } from "./core/state.ts";
 
-/** The state of a run. */
 export interface StoredRun {
   readonly exists: boolean;
   /** Throws `NOT_FOUND` before the run was created. */
@@ -49,7 +48,6 @@ export interface ActorContext
       Application,
       "directory" | "eventLog" | "exporter" | "log" | "workflow" | "checkedInput" | "location"
     > {
-  /** Returns the actor's name. */
   name(): string;
   /** Throws `INVALID_INPUT` unless the actor is in the jurisdiction that its id names. */
   checkPlace(): void;

@@ -71,7 +71,6 @@ type CoordinatorRpc = CoordinatorApi &
   ToolStateApi &
   DeferApi;
 
-/** Returns the class `Coordinator` of an application. */
 export function createCoordinatorClass<Env extends Cloudflare.Env>(
   application: (env: Env) => CoordinatorApplication,
 ): new (

@@ -24,13 +24,10 @@ import { shownStatus } from "./core/work.ts";
 import type { RunDatabase } from "./store/run-database.ts";
 import type { RunJournalRow } from "./store/run-journal.ts";
 
-/** A committed change of a run. */
 export interface RunCommit extends Commit<RunState>, RunChange {
   readonly state: RunState;
   readonly row: RunJournalRow;
-  /** The envelopes that it owes. */
   readonly owed: readonly RunEnvelope[];
-  /** The visible status of the run changes. */
   readonly changesStatus: boolean;
   /** A gate opens or ends. */
   readonly changesGates: boolean;

@@ -58,13 +58,11 @@ export function givenContext(
   };
 }
 
-/** The context with the parts of the actor. */
 export interface CoordinatorContext extends ActorContext {
   runtime: RunRuntime;
   approvals: Copy;
   listing: Copy;
   events: RunEvents;
-  /** The copy of the journal in the log of the tenant. */
   logged: JournalCopy<EventLogWriter, RunJournalRow>;
   readers: RunReaders;
   sockets: RunSockets;

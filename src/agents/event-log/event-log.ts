@@ -26,7 +26,6 @@ import { eventsRequest, followRequest, searchRequest } from "./requests.ts";
 /** Milliseconds between two steps that give new readers to the index. */
 const INDEXING_MS = 100;
 
-/** Creates the class `EventLog` of an application. */
 export function createEventLogClass<Env extends Cloudflare.Env>(): new (
   ctx: DurableObjectState,
   env: Env,

@@ -64,7 +64,6 @@ export class LogReader {
     private readonly store: LogStore,
   ) {}
 
-  /** Returns a page of events. */
   events(
     filter: EventFilter,
     { limit, order, cursor }: { limit: number; order: "asc" | "desc"; cursor?: string | undefined },

@@ -71,12 +71,10 @@ const COMMON: ReadonlySet<string> = new Set<LoggedType>([
   "transition.fired",
 ]);
 
-/** An entry in a batch. */
 export type StoredEntry = Omit<PublishedEntry, "texts">;
 /** A message in a batch. `entry` is the place of its entry, `words` are its words in the index without the words for its readers. */
 export type StoredText = PublishedText & { entry: number; words: string };
 
-/** Returns the label of a filter. */
 export const labelOf = {
   /** `id`: of a conversation or of a run. */
   journal: (id: string) => `c:${id}`,
@@ -324,7 +322,6 @@ export function textsOf(texts: string | null): StoredText[] {
   return texts === null ? [] : (JSON.parse(texts) as StoredText[]);
 }
 
-/** Returns the entries of a batch. */
 export function entriesOf(entries: string): StoredEntry[] {
   // SAFETY: only `LogStore` writes this column.
   return JSON.parse(entries) as StoredEntry[];

@@ -41,7 +41,6 @@ export interface Query {
   found: ReadonlySet<string>;
 }
 
-/** Returns the query of the index. */
 export function queryOf(
   q: string,
   filters: { agent?: string | undefined; user?: string | undefined; reader?: string | undefined },

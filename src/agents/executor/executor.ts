@@ -29,7 +29,6 @@ import { workspaceFor } from "./workspace.ts";
 /** Pause before a conversation that did not answer is asked again, in milliseconds. */
 const ASK_AGAIN_MS = 1_000;
 
-/** The application's parts for its executor. */
 export interface ExecutorApplication
   extends Pick<Application, "attachments" | "maxAttachmentBytes">,
     Pick<ActionPorts, "mayReach" | "resolve" | "credentials" | "models" | "vectors">,
@@ -42,7 +41,6 @@ export interface ExecutorApplication
   baseUrl: string | undefined;
 }
 
-/** Returns the class `Executor` of an application with its deployed tools. */
 export function createExecutorClass<Env>(
   application: (env: Env) => ExecutorApplication,
 ): new (

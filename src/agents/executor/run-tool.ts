@@ -92,7 +92,6 @@ export interface CallListener {
   onAbandoned(result: Promise<ToolResult>): void;
 }
 
-/** Runs `call` to its result. */
 export async function runTool(
   ports: ToolPorts,
   call: ToolInvocation,

@@ -17,7 +17,6 @@ const [MAX_PIECE_BYTES, MAX_PIECE_FILES] = [4 * 1024 * 1024, 500];
 interface BackupPorts {
   store: WorkspaceStore;
   repositories: OpenRepositories;
-  /** Returns the branch of this workspace. */
   branch(): string;
   isSensitive(path: string): boolean;
 }

@@ -6,7 +6,6 @@ import { invalid } from "../../shared/errors.ts";
 import { type BaseFile, WorkingTree } from "./core/working-tree.ts";
 import type { BranchRow, WorkspaceStore } from "./store.ts";
 
-/** A repository in use. */
 export interface Opened {
   view: StoredRepository;
   git: GitRepository;
@@ -82,7 +81,6 @@ export class OpenRepositories {
     this.#keep(view, git);
   }
 
-  /** Returns a repository of a project, by its id and the time of its creation. */
   git(project: string, repo: string, since: number): GitRepository {
     return this.ports.projects().at({ tenant: this.ports.tenant(), project, repo, since });
   }

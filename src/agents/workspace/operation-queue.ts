@@ -40,7 +40,6 @@ export class OperationQueue {
     return result;
   }
 
-  /** Cancels the operations with a key. */
   cancel(key: string): void {
     const message = "The call was cancelled before it began. No file changed.";
     for (const call of this.#calls.get(key) ?? []) call.abort(new DramatisError("CANCELLED", message));

@@ -60,7 +60,6 @@ export interface WorkspacePorts extends WorkspaceApplication {
   arm(milliseconds: number): Promise<void>;
   operations: WaitingOperations;
   tenant(): string;
-  /** Returns the id of the workspace. */
   id(): string;
   /** Throws `INVALID_INPUT` if the actor is in another place than its id says. */
   checkPlace?(): void;

@@ -51,7 +51,6 @@ export interface WorkspaceRecord {
   from?: string;
 }
 
-/** The branch of a workspace in one repository. */
 export interface BranchRow {
   repo: string;
   /** The time of the repository's creation, in milliseconds since the epoch. */

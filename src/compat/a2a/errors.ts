@@ -19,7 +19,6 @@ const A2A_REASONS = {
 
 export type A2aReason = keyof typeof A2A_REASONS;
 
-/** The codes of JSON-RPC for codes of Dramatis. */
 const RPC_CODES: Readonly<Record<string, number>> = {
   INVALID_JSON: -32_700,
   METHOD_NOT_FOUND: -32_601,
@@ -31,7 +30,6 @@ const INVALID_REQUEST = -32_600;
 /** The code of JSON-RPC for all other errors of a server. */
 const SERVER_ERROR = -32_000;
 
-/** The names of statuses in `google.rpc.Status`. */
 const STATUS_NAMES: Readonly<Record<number, string>> = {
   401: "UNAUTHENTICATED",
   402: "RESOURCE_EXHAUSTED",
@@ -123,7 +121,6 @@ export function statusError({ reason, code, message, issues }: A2aError): Status
   };
 }
 
-/** Returns the status of a problem in A2A. */
 export function a2aStatus<Status extends number>(status: Status): Status | 400 {
   return status === 422 ? 400 : status;
 }
@@ -134,7 +131,6 @@ export function rpcProblem({ code, detail, errors = [] }: KnownProblem): RpcErro
   return { code: rpcCode, message: detail, data: detailsOf(code, errors) };
 }
 
-/** Returns a problem as a `google.rpc.Status`. */
 export function statusProblem({ status, code, detail, errors = [] }: KnownProblem): StatusError {
   const own = a2aStatus(status);
   return {

@@ -25,11 +25,9 @@ const config = {
   authentication: z.object({ scheme, credentials: z.string().optional() }).optional(),
 };
 
-/** The configuration in a message. */
 export const sentConfig = z.object(config);
 export type SentConfig = z.output<typeof sentConfig>;
 
-/** A new configuration of a task. */
 export const newConfigBody = z
   .object(config)
   .meta({ example: { url: "https://example.com/notices", token: "a secret of yours" } });

@@ -139,7 +139,6 @@ export function taskFilter({
   });
 }
 
-/** The turns with tasks of a state. */
 const LISTED: Readonly<Record<string, TaskFilter["status"]>> = {
   ...{ WORKING: "active", INPUT_REQUIRED: "active" },
   ...{ COMPLETED: "completed", FAILED: "failed", CANCELED: "stopped" },

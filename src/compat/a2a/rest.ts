@@ -35,7 +35,6 @@ export function taskCall(
   return httpMethod === "GET" ? { method: "GetTask", params } : undefined;
 }
 
-/** The parameters that are numbers, and the parameters that are booleans. */
 const NUMBERS = ["historyLength", "pageSize"];
 const BOOLEANS: Readonly<Record<string, boolean>> = { true: true, false: false };
 

@@ -17,7 +17,6 @@ import { APPROVAL_FORM, type Question, questionKey } from "../mcp/questions.ts";
 import { taskId } from "../mcp/tasks.ts";
 import type { A2aArtifact, A2aMessage, A2aPart, A2aTask, StreamEvent, TaskStatus } from "./wire.ts";
 
-/** The place of a task. */
 export interface TurnPlace {
   conversationId: string;
   turnId: string;
@@ -71,7 +70,6 @@ export function shownTask(
   };
 }
 
-/** Returns the present status of a turn as an event. */
 export function statusNotice(place: TurnPlace, turn: TurnView, questions: readonly Question[]): StreamEvent {
   return { statusUpdate: { ...taskIds(place), status: statusOf(place, turn, questions) } };
 }
@@ -109,7 +107,6 @@ function updateOf({ createdAt, moves }: Pick<TurnView, "createdAt" | "moves">): 
   return [createdAt, ...times].toSorted().at(-1) ?? createdAt;
 }
 
-/** Returns the status of a turn that has failed or was stopped. */
 export function failedStatus(
   place: TurnPlace,
   error: Pick<WireError, "code" | "message"> | undefined,

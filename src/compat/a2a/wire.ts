@@ -48,7 +48,6 @@ export type StreamEvent =
   | { statusUpdate: TaskIds & { status: TaskStatus } }
   | { artifactUpdate: TaskIds & { artifact: A2aArtifact; append: boolean; lastChunk: boolean } };
 
-/** A page of tasks. */
 export interface TaskPage {
   tasks: A2aTask[];
   /** Empty on the last page. */

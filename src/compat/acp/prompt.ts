@@ -24,7 +24,6 @@ export interface PromptMedia {
   name?: string;
 }
 
-/** A decoded prompt. */
 export interface Prompt {
   texts: TextPart[];
   media: PromptMedia[];
@@ -77,7 +76,6 @@ export function inlineMedia({ media }: Prompt): MediaPart[] | undefined {
   }));
 }
 
-/** Returns the content of a message from a prompt and its media. */
 export function contentOf({ texts }: Prompt, media: readonly MediaPart[]): Content {
   return userContent([...texts, ...media], (part) => part);
 }

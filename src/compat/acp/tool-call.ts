@@ -26,13 +26,11 @@ const SUBJECTS = ["path", "command", "query", "url", "expression"];
 /** The longest subject in a title, in UTF-16 units. */
 const MAX_SUBJECT = 80;
 
-/** Returns the kind of a tool by the words in its name. */
 export function kindOf(name: string): ToolKind {
   const words = name.toLowerCase().split(/[^a-z]+/);
   return KINDS.find(([, word]) => words.some((one) => word.test(one)))?.[0] ?? "other";
 }
 
-/** Returns the title of a call: its tool, its agent, and the subject of its input. */
 export function titleOf(name: string, input: unknown, agent?: Pick<AgentCallView, "id">): string {
   if (agent !== undefined) return `${name} (agent ${agent.id})`;
   const members = isPlainObject(input) ? input : {};
@@ -53,7 +51,6 @@ export function diffsOf(name: string, input: unknown): ToolCallContent[] {
   return typeof content === "string" ? [{ type: "diff", path: file, oldText: null, newText: content }] : [];
 }
 
-/** Returns text as the content of a call. */
 export function textContent(value: unknown): ToolCallContent {
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
   return { type: "content", content: { type: "text", text } };

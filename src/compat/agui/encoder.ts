@@ -28,7 +28,6 @@ export interface RunOptions {
   threadId: string;
   runId: string;
   conversationId: string;
-  /** The reader of the run. */
   principal: Principal;
   /** The calls that this run answers, by `operationId`. The run begins after the wait for them. Default: the turn's first run. */
   answered?: readonly string[];

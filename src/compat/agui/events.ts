@@ -12,7 +12,6 @@ type Source = { type: "url" | "data"; value: string; mimeType?: string };
 
 type AgUiPart = { type: "text"; text: string } | { type: "image" | "document"; source: Source };
 
-/** A message of a snapshot. */
 export type AgUiMessage =
   | { id: string; role: "user"; content: string | AgUiPart[] }
   | { id: string; role: "assistant"; content: string };

@@ -106,7 +106,6 @@ const toolMessage = z.object({
 
 const approval = z.object(approvalFields);
 
-/** An answer to an interrupt. */
 export interface InterruptAnswer {
   conversationId: string;
   turnId: string;
@@ -122,7 +121,6 @@ export interface InterruptAnswer {
   gate?: { runId: string; operationId: string; answer: Json };
 }
 
-/** The effect of a run. */
 export type RunRequest =
   | { type: "turn"; turn: StartTurn }
   | { type: "answers"; results: ToolSubmission[]; answers: InterruptAnswer[] }

@@ -41,7 +41,6 @@ export class TurnProgress {
   }
 }
 
-/** Returns the nodes that a run works on. */
 export function runProgress({ active }: RunView): string {
   const nodes = [...new Set(active.map(({ node }) => node))];
   return nodes.length === 0 ? "Starts." : `Works on ${nodes.join(", ")}.`;

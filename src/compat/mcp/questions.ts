@@ -29,7 +29,6 @@ export interface Question<Place extends QuestionPlace = QuestionPlace> {
   message: string;
 }
 
-/** The answer of a person. */
 export interface GivenAnswer {
   place: QuestionPlace;
   action: "accept" | "decline" | "cancel";
@@ -113,7 +112,6 @@ export const APPROVAL_FORM: ElicitRequestFormParams["requestedSchema"] = {
   required: ["approved"],
 };
 
-/** Returns the gates of a run that wait for an answer of the principal. */
 export function questionsOfRun({ id, gates }: RunView, principal: Principal): Question[] {
   return gates
     .filter((gate: GateView & AnsweredBy) => mayAnswer(gate, principal, true))

@@ -17,7 +17,6 @@ export const TASKS = "io.modelcontextprotocol/tasks";
 const POLL_MS = 1_000;
 const SEPARATOR = ":";
 
-/** A turn or a run. */
 export type TaskPlace = { conversationId: string; turnId: string } | { runId: string };
 
 interface Task {
@@ -45,7 +44,6 @@ export function parseTaskId(id: string): TaskPlace | undefined {
   return isTurn ? { conversationId: first, turnId } : undefined;
 }
 
-/** Reports whether a question belongs to a task. */
 export function isOfTask(place: QuestionPlace, task: TaskPlace): boolean {
   const { operationId: _, ...owner } = place;
   return taskId(owner) === taskId(task);

@@ -20,7 +20,6 @@ const ASK = "ask_";
 const RUN = "run_";
 const SEPARATOR = "__";
 
-/** The definition of a workflow. */
 interface WorkflowKey {
   library: string;
   id: string;
@@ -88,7 +87,6 @@ export function structured(
   return { answer, conversationId, turnId };
 }
 
-/** Returns the result of a turn that is over. */
 export function turnResult(
   { conversationId, turnId }: { conversationId: string; turnId: string },
   { messages, error }: TurnAnswer,
@@ -106,7 +104,6 @@ export function turnResult(
   };
 }
 
-/** Returns the result of a run that is over. */
 export function runResult({ id, status, output = {}, error }: RunView): CallToolResult {
   const runId = id;
   if (status === "completed")
@@ -141,7 +138,6 @@ function addressOf(place: QuestionPlace): string {
   return `POST /api/conversations/${place.conversationId}/operations/${place.operationId}/approval`;
 }
 
-/** Returns the result of a search for memories. */
 export function memoriesResult(matches: MemorySearchResult["matches"]): CallToolResult {
   const memories = matches.map(({ memory: { id, type, content } }) => ({ id, type, content }));
   const lines = memories.map(({ content }) => `- ${content}`);

@@ -31,7 +31,6 @@ export function ignoredFields({ shape }: { shape: z.core.$ZodShape }, body: obje
   });
 }
 
-/** A field with one supported value. */
 export function only<Value extends boolean | number>(value: Value) {
   return z
     .literal(value, `Must be ${value} or absent: other values are not supported.`)

@@ -168,7 +168,6 @@ function refuseMixedInput(items: readonly InputItem[]): void {
   );
 }
 
-/** Returns the options of the turn. */
 export function responseOptions({
   tools,
   tool_choice: choice,

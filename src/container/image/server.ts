@@ -275,7 +275,6 @@ async function exec(
 /** The end of the last command. */
 let last: Promise<unknown> = Promise.resolve();
 
-/** The command in the background. */
 interface Background {
   id: string;
   stop: AbortController;

@@ -47,7 +47,6 @@ export const a2aErrors: MiddlewareHandler<HttpEnv> = async (context, next) => {
   context.res = new Response(body, { status: a2aStatus(problem.status), headers });
 };
 
-/** Returns an error of a method as an answer of REST. */
 export function statusAnswer(error: A2aError): Response {
   const status = statusError(error);
   return Response.json({ error: status }, { status: status.code, headers: HEADERS });

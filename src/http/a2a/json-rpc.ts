@@ -12,7 +12,6 @@ import { runMethod } from "./methods.ts";
 type Head = { jsonrpc: "2.0"; id: string | number | null };
 type Answer = Head & ({ result: object } | { error: RpcError });
 
-/** Answers a request. */
 export async function answerRpc(context: Context<HttpEnv>, request: RpcRequest): Promise<Response> {
   const head: Head = { jsonrpc: "2.0", id: request.id ?? null };
   const { method, params = {} } = request;
@@ -35,7 +34,6 @@ async function* payloads(head: Head, events: AsyncIterable<object>): AsyncGenera
   }
 }
 
-/** Returns the error of a stream that broke. */
 export function brokenStream(error: unknown): A2aError {
   if (error instanceof A2aError) return error;
   if (!(error instanceof DramatisError)) console.error(error);

@@ -26,7 +26,6 @@ const CONFIGS = `${AGENT}/tasks/:task/pushNotificationConfigs`;
 const object = z.looseObject({}).meta({ id: "A2aObject", description: "An object of A2A 1.0." });
 const event = z.looseObject({}).meta({ id: "A2aEvent", description: "A `StreamResponse` of A2A 1.0." });
 
-/** Returns a parameter as text. */
 const text = (description: string) => z.string().describe(description).exactOptional();
 const historyLength = text("The maximum number of messages in the history of a task.");
 

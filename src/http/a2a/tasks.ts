@@ -21,14 +21,12 @@ import { utf8Length } from "../../shared/utf8.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { findConversation } from "../routes/conversations.ts";
 
-/** A request to an agent. */
 export interface A2aCall {
   ports: HttpEnv["Variables"];
   agentId: string;
   /** The version of A2A that the client names. */
   version: string | undefined;
   traceparent: string | undefined;
-  /** Returns the agent card. */
   card(): Promise<object>;
 }
 

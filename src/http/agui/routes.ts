@@ -34,7 +34,6 @@ const event = z.looseObject({ type: z.string() }).meta({
   description: "An event of AG-UI 1.0. The last event of a run is `RUN_FINISHED` or `RUN_ERROR`.",
 });
 
-/** A run, and its turn if it has one. */
 interface Run extends ReadOptions {
   conversationId: string;
   turnId?: string | undefined;

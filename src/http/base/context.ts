@@ -23,7 +23,6 @@ import type { SignIn } from "../../shared/sign-in.ts";
 /** The ports that depend on a request's environment. The functions throw `UNAVAILABLE` if a binding is missing. */
 export interface RequestPorts {
   actors: ActorLookup;
-  /** Returns the channels of the application by name. */
   channels(): ReadonlyMap<string, Channel>;
   /** Allowed locations for the agents and conversations of a tenant. */
   location(tenant: string): LocationPolicy;

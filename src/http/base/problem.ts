@@ -85,7 +85,6 @@ interface ProblemExtras {
 /** The headers of every response but attachments. */
 export const HEADERS = { "cache-control": "no-store" };
 
-/** Returns the response with a problem document. */
 export function problem(
   code: ProblemCode,
   detail: string,

@@ -42,7 +42,6 @@ function endOf(text: string): number {
   return end.getTime();
 }
 
-/** The query of a list. */
 export const pageSchema = z.object({
   limit: z
     .string()
@@ -79,7 +78,6 @@ export const positionSchema = z
   .transform(Number)
   .meta({ description: "The last `seq` that the client has received.", example: "7" });
 
-/** The filter of frames in a query. */
 export const filterQuery = {
   types: z
     .string()

@@ -30,7 +30,6 @@ export const SESSION_HEADER = "mcp-session-id";
 export const WITH_FORMS = "forms-";
 const KEY = "dramatis/idempotencyKey";
 
-/** A request of MCP. */
 export interface McpRequest {
   ports: HttpEnv["Variables"];
   headers: Headers;
@@ -60,7 +59,6 @@ export interface ToolCall extends McpRequest {
   ask(questions: readonly Question[]): Promise<InputRequiredResult | undefined | null>;
 }
 
-/** The result of a call, or its questions. */
 export type CallResult = CallToolResult | InputRequiredResult;
 
 /** Stops work. Holds nothing of the request that began it: another request may call it. */

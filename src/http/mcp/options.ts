@@ -30,6 +30,5 @@ export interface McpOptions {
 
 /** The options, with a port of the application. */
 export interface McpServing<Env> extends McpOptions {
-  /** Pins a tool of a tenant for a run. */
   pinTool(env: Env, tenant: string, reference: string): Promise<PinnedWorkflow>;
 }

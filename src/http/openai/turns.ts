@@ -75,7 +75,6 @@ export interface AnswerRequest {
   traceparent: string | undefined;
 }
 
-/** One answer of an accepted turn. */
 export interface PendingAnswer {
   address: AnswerAddress;
   model: string;
@@ -217,7 +216,6 @@ export function checkModel(agentId: string, model: string | undefined): void {
   throw invalidInput("/model", `Must be "${agentId}", the agent of this conversation.`);
 }
 
-/** Returns an answer of an existing turn. */
 export function pendingAnswer(
   request: Pick<AnswerRequest, "actors" | "principal">,
   address: AnswerAddress,

@@ -110,7 +110,6 @@ function successes(answers: readonly ApiResponse[]): ZodOpenApiResponsesObject {
   return responses;
 }
 
-/** Returns the status of an error of an operation. */
 export function errorStatus(
   { errorFormat }: { errorFormat?: ApiOperation["errorFormat"] | undefined },
   code: ProblemCode,

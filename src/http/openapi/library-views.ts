@@ -13,7 +13,6 @@ import { ids, time } from "../../protocol/scalars.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { persona } from "./views.ts";
 
-/** A version number in a path. */
 export const versionNumber = z
   .string()
   .regex(/^[1-9][0-9]{0,14}$/)
@@ -24,7 +23,6 @@ const SKILL_FILES = {
   "SKILL.md": "---\nname: greet\ndescription: Greets users. Use it at the first message.\n---\nSay hello.\n",
 };
 
-/** Returns the schema of a version. */
 function versionOf(name: string, definition: z.ZodType) {
   return z
     .strictObject({

@@ -58,7 +58,6 @@ export interface ApiOperation {
   open?: true;
 }
 
-/** A successful response. */
 export interface ApiResponse {
   status: 101 | 200 | 201 | 202 | 204 | 304;
   description: string;
@@ -84,5 +83,4 @@ export const ok = (description: string, body: z.ZodType): [ApiResponse] => [
   { status: 200, description, body },
 ];
 
-/** The answer of a list. */
 export const onePage = (resource: string, item: z.ZodType) => ok("One page.", listOf(resource, item));

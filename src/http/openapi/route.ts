@@ -15,7 +15,6 @@ import { type ApiOperation, BODY_ERRORS } from "./operation.ts";
 
 type Answer = Response | Promise<Response>;
 
-/** An operation with its handler. */
 export interface Route extends ApiOperation {
   handle(context: Context<HttpEnv>): Answer;
 }
@@ -74,7 +73,6 @@ export function route<
   };
 }
 
-/** Returns the errors of an operation and of its checks. */
 function errorsOf({ params, query, headers, body, errors = [] }: ApiOperation): readonly ProblemCode[] {
   return [
     ...(body === undefined ? [] : BODY_ERRORS),

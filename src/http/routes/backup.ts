@@ -43,7 +43,6 @@ export function importOperation({
   } as const;
 }
 
-/** Answers with the lines of an export. */
 export function exported(lines: ReadableStream<Uint8Array>): Response {
   return new Response(lines, { headers: { ...HEADERS, "content-type": "application/x-ndjson" } });
 }

@@ -10,7 +10,6 @@ import { onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { CONVERSATION, CONVERSATIONS, conversationParams, findConversation } from "./conversations.ts";
 
-/** Returns the schema of a filter by a mark. */
 function markFilter(description: string) {
   return z
     .enum(["true", "false"], "Must be `true` or `false`.")

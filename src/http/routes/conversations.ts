@@ -32,7 +32,6 @@ import { type Route, route } from "../openapi/route.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
 export const CONVERSATIONS = "/api/conversations";
-/** The path of a conversation. */
 export const CONVERSATION = `${CONVERSATIONS}/:id` as const;
 /** Types of entries in one query. */
 const MAX_TYPES = 50;

@@ -70,7 +70,6 @@ interface Resource {
 /** Maximum size of tools and model profiles, which are small. */
 const MAX_SMALL_BYTES = 64 * 1024;
 
-/** The resources of a library, by the kind of definition. */
 const DEFINITIONS: Record<DefinitionKind, Resource> = {
   persona: {
     name: "Persona",

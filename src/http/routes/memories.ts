@@ -289,7 +289,6 @@ async function searchAgents(
   };
 }
 
-/** Returns the agent of the path. */
 function agentOf({ principal, actors }: HttpEnv["Variables"], { id }: { id: string }): Promise<AgentApi> {
   return actors.agent(principal.tenant, id);
 }

@@ -215,7 +215,6 @@ export const runRoutes: readonly Route[] = [
   }),
 ];
 
-/** Returns the actor of the run in the path. */
 export function runOf(
   { principal, actors }: HttpEnv["Variables"],
   { id }: { id: string },

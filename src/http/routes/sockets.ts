@@ -30,10 +30,8 @@ export const socketQuery = z.object({
     .describe("The client answers each `mark` with an `ack`, and so gets any amount over one connection."),
 });
 
-/** The query of a connection to a conversation. */
 const conversationQuery = z.object({ ...socketQuery.shape, ...filterQuery });
 
-/** Returns the options of a connection from its query. */
 export function socketOptions({ from, acks, types, deltas }: z.output<typeof conversationQuery>) {
   return { ...defined({ from, types, deltas }), acks: acks === "1" };
 }

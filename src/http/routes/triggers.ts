@@ -127,7 +127,6 @@ export const triggerRoutes: readonly Route[] = [
   }),
 ];
 
-/** Returns the actor of the trigger in the path. */
 function triggerOf({ principal, actors }: HttpEnv["Variables"], { id }: { id: string }): Promise<TriggerApi> {
   return actors.trigger(principal.tenant, id);
 }

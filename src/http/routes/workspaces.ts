@@ -49,7 +49,6 @@ const fileQuery = repoQuery.extend({
 
 type Ports = HttpEnv["Variables"];
 
-/** A kind of owners of workspaces. */
 interface OwnerKind {
   /** A part of the ids of its operations. */
   prefix: string;
@@ -93,7 +92,6 @@ async function perform(
   return unwrap(await workspace.perform(place, call));
 }
 
-/** Returns the routes that read the workspaces of a kind of owners. */
 const readRoutes = ({ prefix, tag, noun, path, params, find }: OwnerKind): Route[] => [
   route({
     id: `get${prefix}Workspace`,

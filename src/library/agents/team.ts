@@ -23,11 +23,9 @@ export {
   reviewer,
 };
 
-/** The library `team`. */
 export const library = defineLibrary("team", {
   personas: [manager, architect, developer, reviewer, researcher],
   tools: [askArchitect, askDeveloper, askReviewer, askResearcher],
 });
 
-/** The agents of the team, for `dramatis({ agents })`. */
 export const agents = library.personas.map(({ id }) => ({ id, persona: `team/${id}` }));

@@ -52,7 +52,6 @@ import { completeRetry } from "../tools/tool-forms.ts";
 import { timeoutProblem } from "../tools/tool-schema.ts";
 import { WORKFLOW_DEFAULTS } from "../tools/workflow-tool.ts";
 
-/** The libraries of one tenant. */
 export interface LibraryPorts {
   registry: Registry;
   /** Reports whether the deployer trusts the profile's host with the profile's key. */

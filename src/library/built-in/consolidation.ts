@@ -48,7 +48,6 @@ export const summariesSchema = z.object({
   ),
 });
 
-/** The JSON Schema of the answer. */
 export const SUMMARIES_SCHEMA: JsonObject = dataSchemaOf("The answer of a consolidation", summariesSchema);
 
 /** Returns the memories as JSON lines for a model. */

@@ -44,10 +44,8 @@ export const answerSchema = z.object({ memories: z.array(learned) });
 
 export type ExtractionAnswer = z.output<typeof answerSchema>;
 
-/** The JSON Schema of the answer. */
 export const ANSWER_SCHEMA: JsonObject = dataSchemaOf("The answer of an extraction", answerSchema);
 
-/** The variables of the prompt. */
 export interface ExtractionTexts {
   /** `true` if the user wrote text. */
   any: boolean;
@@ -56,7 +54,6 @@ export interface ExtractionTexts {
   known: string;
 }
 
-/** Returns the variables of the prompt for a turn. */
 export function extractionTexts({ message, answer, time, zone, memories }: LearnedTurn): ExtractionTexts {
   const line = (value: object) => JSON.stringify(value);
   const moves = [

@@ -29,7 +29,6 @@ interface Identified {
   id: string;
 }
 
-/** The contents of a library. */
 interface Contents {
   id: string;
   personas: readonly (Identified & { definition: Persona })[];

@@ -32,7 +32,6 @@ export interface Application<Other> {
   workflows?: readonly Workflow[];
 }
 
-/** The declaration of an agent in code. */
 interface Declared {
   id: string;
   persona: string;
@@ -101,7 +100,6 @@ class Unique<Definition extends { id: string }> {
 class Collection {
   readonly #agents = new Unique<AgentInCode>("agent");
   readonly #tools = new Unique<Tool>("tool");
-  /** Tools over tasks and workflows, by the task or the workflow. */
   readonly #made = new Map<Task | Workflow, Tool>();
 
   get agents(): AgentInCode[] {

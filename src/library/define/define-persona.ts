@@ -45,7 +45,6 @@ function workflowIn(hook: HookInCode | undefined): Workflow | undefined {
   return isWorkflow(hook.workflow) ? hook.workflow : undefined;
 }
 
-/** Returns the persona with references instead of workflows. */
 function withReferences(persona: PersonaOptions): object {
   const { memory } = { ...persona };
   if (typeof memory !== "object" || memory === null) return persona;

@@ -76,7 +76,6 @@ export interface NodeInCode<
   readonly ref: string;
 }
 
-/** The nodes of a workflow with checked mappings. */
 type CheckedNodes<Nodes extends readonly NodeInCode[], Input, State> = {
   [Index in keyof Nodes]: Nodes[Index] extends NodeInCode<
     infer Mapped,

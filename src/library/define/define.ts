@@ -62,7 +62,6 @@ export interface AgentToolOptions
   timeoutMs?: number;
 }
 
-/** The fields of `ToolOptions`. */
 const optionsSchema = z.strictObject({
   ...commonOptions,
   input: zodSchema,
@@ -72,7 +71,6 @@ const optionsSchema = z.strictObject({
   ),
 });
 
-/** The fields of `AgentToolOptions`. */
 const agentOptionsSchema = z.strictObject({
   ...commonOptions,
   input: zodSchema.optional(),

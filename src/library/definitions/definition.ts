@@ -37,7 +37,6 @@ export const DEFINITION_KINDS: readonly DefinitionKind[] = [
   "skill",
 ];
 
-/** Returns the name of a kind in messages. */
 export function kindName(kind: DefinitionKind): string {
   return kind.replace("-", " ");
 }

@@ -3,7 +3,6 @@ import { z } from "zod";
 import { invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 
-/** Reports whether a value is a schema of zod 4. */
 export function isZodSchema(value: unknown): value is z.ZodType {
   return typeof value === "object" && value !== null && "_zod" in value;
 }

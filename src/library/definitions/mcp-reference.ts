@@ -11,7 +11,6 @@ const SERVER = "[a-z0-9][a-z0-9-]{0,31}";
 const FORM = new RegExp(`^mcp:(?<server>${SERVER})/(?<tool>\\*|[A-Za-z0-9_./-]{1,128})$`);
 const LIBRARY = new RegExp(`^(?:[A-Za-z0-9][A-Za-z0-9_-]{0,63}|mcp:${SERVER})$`);
 
-/** The id of a server in the configuration. */
 export const mcpServerIdSchema = z
   .string()
   .regex(new RegExp(`^${SERVER}$`), "Must be 1 to 32 small letters, digits and hyphens.");
@@ -19,7 +18,6 @@ export const mcpServerIdSchema = z
 /** The library of a pinned tool: a library, or `mcp:` and the id of a server. */
 export const toolLibrarySchema = z.string().regex(LIBRARY, "Must be the id of a library, or `mcp:server`.");
 
-/** A reference to a tool, of a library or of an MCP server. */
 export const toolReferenceSchema = z.union(
   [referenceSchema, z.string().regex(FORM)],
   'A reference is "library/id", "library/id@version", {library, id, version?}, "mcp:server/tool" or "mcp:server/*"',
@@ -38,12 +36,10 @@ export function mcpReference(reference: DefinitionReference): McpReference | und
   return server === undefined || tool === undefined ? undefined : { server, tool };
 }
 
-/** Returns the name of a tool of a server for the model. */
 export function modelName(server: string, id: string): string {
   return `mcp__${server}__${id}`;
 }
 
-/** Returns the library of the pinned tools of a server. */
 export function mcpLibrary(server: string): string {
   return `mcp:${server}`;
 }

@@ -10,7 +10,6 @@ const OTHERS = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchema
 /** Maximum depth when comparing two schemas. */
 const MAX_COMPARED = 8;
 
-/** Returns the description of the member at a path. */
 export function memberOf(schema: JsonObject, names: readonly string[]): Member {
   let current = schema;
   for (const name of names) {
@@ -29,7 +28,6 @@ export function memberOf(schema: JsonObject, names: readonly string[]): Member {
   return { kind: "known", schema: current };
 }
 
-/** Returns the names of the members that a schema requires. */
 export function requiredOf({ required }: JsonObject): string[] {
   return Array.isArray(required) ? required.filter((name) => typeof name === "string") : [];
 }

@@ -34,7 +34,6 @@ export function contextTokens(
   return set.length === 0 ? DEFAULT_CONTEXT_TOKENS : Math.min(...set);
 }
 
-/** Reports whether a skill of a persona is inline, not a reference. */
 export function isInlineSkill(skill: NonNullable<Persona["skills"]>[number]): skill is Skill {
   return typeof skill === "object" && "files" in skill;
 }

@@ -11,7 +11,6 @@ import { defined } from "../../shared/defined.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 
-/** The hooks of a persona. */
 export const HOOKS = ["contextAssembly", "memoryExtraction"] as const satisfies readonly HookName[];
 
 const FORMS = {

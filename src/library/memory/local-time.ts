@@ -56,7 +56,6 @@ export function readLocalTime(text: string, zone: string): number | undefined {
   return timeOf(hour === undefined ? wall : { ...wall, hour: Number(hour), minute: Number(minute) }, zone);
 }
 
-/** A time that a text names. */
 export interface NamedTime {
   /** Milliseconds. */
   time: number;

@@ -98,7 +98,6 @@ export function foldedText(text: string): string {
 const SECRET =
   /\b(?:passwords?|passphrases?|passcodes?|pin(?: code| number)?|api[- ]?keys?|secret keys?|private keys?|access tokens?|card numbers?|cvv|cvc|one-time codes?|recovery codes?|seed phrases?)\b/i;
 
-/** Reports whether a text seems to hold a secret. */
 export function namesSecret(text: string): boolean {
   return SECRET.test(text);
 }

@@ -25,7 +25,6 @@ export interface DefinitionVersion<Kind extends DefinitionKind = DefinitionKind>
   createdAt: string | null;
 }
 
-/** The version number of a deployed definition. */
 export type PublishedVersion = Pick<DefinitionVersion, "version" | "createdAt">;
 
 /** A library without its contents. */

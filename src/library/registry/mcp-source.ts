@@ -3,14 +3,12 @@ import type { PinnedTool } from "../../protocol/definitions.ts";
 import { notFound } from "../../shared/errors.ts";
 import type { McpReference } from "../definitions/mcp-reference.ts";
 
-/** The tools that a reference names. */
 export interface NamedMcpTools {
   tools: PinnedTool[];
   /** The tools that cannot be used now, by their names for the model, with the reasons. */
   withheld: Record<string, string>;
 }
 
-/** The MCP servers of a tenant. */
 export interface McpSource {
   /** Throws `NOT_FOUND` if the application does not have the server, or does not allow the tool. */
   check(reference: McpReference): void;

@@ -42,7 +42,6 @@ export class MissingDefinitions {
     return listed.kind === kind && listed.library === library ? ids : [];
   }
 
-  /** Returns the error for a library that does not exist. */
   library(id: string): DramatisError {
     return notFound(`There is no library "${id}". ${this.#knownLibraries(id)}`);
   }

@@ -11,7 +11,6 @@ import { extractMemories, extractWithoutModel } from "../built-in/extraction-tas
 import { withModels } from "../tasks/pin.ts";
 import type { Registry } from "./registry.ts";
 
-/** Returns the hook of an extraction that asks this model. */
 export function pinExtraction(registry: Registry, profile: ModelProfile): Promise<PinnedHook> {
   return pinBuiltIn(registry, profile, { byModel: extractMemories.id, byRules: extractWithoutModel.id });
 }

@@ -187,7 +187,6 @@ export function checkSize({ tools, contextAssembly, memoryExtraction }: VersionC
   );
 }
 
-/** A profile and its origin. */
 type PinnedProfile = VersionChain["modelProfile"];
 
 /** Returns the fallbacks of a profile (CHAIN-3). Throws `NOT_FOUND` for a missing profile, `INVALID_INPUT` for too many. */

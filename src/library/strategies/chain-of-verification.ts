@@ -148,7 +148,6 @@ export const chainOfVerification = defineWorkflow("chain_of_verification", {
   outputMapping: { answer: "state.answer", draft: "state.draft", checks: "state.checks" },
 });
 
-/** The tool `chain_of_verification`, which runs the workflow. */
 export const chainOfVerificationTool = defineTool({
   name: "chain_of_verification",
   description:

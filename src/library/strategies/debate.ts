@@ -9,7 +9,6 @@ import { askModel } from "./ask-model.ts";
 /** Rounds of a debate at most. */
 const MAX_ROUNDS = 5;
 
-/** The argument of one side in one round. */
 const argument = z.object({ side: z.enum(["for", "against"]), text: z.string() });
 const rounds = z.array(z.array(argument));
 const verdict = z.object({ winner: z.enum(["for", "against", "draw"]), reasoning: z.string() });
@@ -125,7 +124,6 @@ export const debate = defineWorkflow("debate", {
   },
 });
 
-/** The tool `debate`, which runs the workflow. */
 export const debateTool = defineTool({
   name: "debate",
   description:

@@ -199,7 +199,6 @@ export const research = defineWorkflow("research", {
   outputMapping: { answer: "state.answer", findings: "state.findings", dropped: "state.dropped" },
 });
 
-/** The tool `research`, which runs the workflow. */
 export const researchTool = defineTool({
   name: "research",
   description:

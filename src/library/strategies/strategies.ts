@@ -23,7 +23,6 @@ export {
   treeOfThoughtTool,
 };
 
-/** The library `strategies`. */
 export const library = defineLibrary("strategies", {
   tools: [debateTool, chainOfVerificationTool, treeOfThoughtTool, researchTool],
 });

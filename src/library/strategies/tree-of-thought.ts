@@ -204,7 +204,6 @@ export const treeOfThought = defineWorkflow("tree_of_thought", {
   },
 });
 
-/** The tool `tree_of_thought`, which runs the workflow. */
 export const treeOfThoughtTool = defineTool({
   name: "tree_of_thought",
   description:

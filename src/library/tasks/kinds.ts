@@ -31,7 +31,6 @@ import {
   MAX_PROMPT_TOKENS,
 } from "./task-limits.ts";
 
-/** The references of an action. */
 interface Refers {
   prompt?: DefinitionReference;
   profile?: DefinitionReference;
@@ -150,7 +149,6 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
   "human.review": human(),
 };
 
-/** Describes an action on memory. */
 function memory(effect: ToolEffect): ActionKind<Extract<InlineAction, MemoryAction>> {
   return { schema: z.strictObject({ kind }), effect: () => effect };
 }
@@ -204,7 +202,6 @@ function checkHost(host: string, context: z.RefinementCtx<string>): void {
 /** The kinds of actions without code. Functions have the kind `code`, and steps refer to them by id. */
 export const ACTION_KINDS = Object.keys(KINDS) as InlineAction["kind"][];
 
-/** Returns the description of an action's kind. */
 export function kindOf<Kind extends InlineAction>({ kind: name }: Kind): ActionKind<Kind> {
   // SAFETY: the table has each kind under its own name.
   return KINDS[name] as unknown as ActionKind<Kind>;
@@ -215,7 +212,6 @@ export function isKind(name: unknown): name is InlineAction["kind"] {
   return typeof name === "string" && Object.hasOwn(KINDS, name);
 }
 
-/** Replaces an alias of a kind. */
 export function kindNamed(name: unknown): unknown {
   return typeof name === "string" && Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
 }
@@ -225,12 +221,10 @@ export function insteadOfKind(name: unknown): string | undefined {
   return typeof name === "string" && Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : undefined;
 }
 
-/** Reports whether an action asks a person. */
 export function asksPerson({ kind: name }: { kind: string }): boolean {
   return HUMAN_KINDS.some((one) => one === name);
 }
 
-/** Returns the references of an action. */
 export function refersTo(action: InlineAction): Refers {
   return kindOf(action).refers?.(action) ?? {};
 }

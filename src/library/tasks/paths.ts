@@ -6,7 +6,6 @@
  */
 import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
 
-/** The names of the areas in expressions. */
 export const AREA_NAMES = ["input", "state", "output"] as const;
 
 /** The member of the state with the result of the last step without an `outputMapping`. */

@@ -30,7 +30,6 @@ import { missingVariables } from "./reads.ts";
 import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
 import { ALONE, againIssues, effectOfSteps, isReference } from "./steps-schema.ts";
 
-/** A resolved definition and its library. */
 type Found<Definition> = Pin & { library: string; definition: Definition };
 
 /** Resolves the references of steps. Each method throws `NOT_FOUND`. */
@@ -138,7 +137,6 @@ function promptIssues(
   );
 }
 
-/** Returns the schemas of an action and of its prompt. */
 function placedSchemas(action: PinnedAction | undefined, path: string): PlacedSchema[] {
   if (action !== undefined && "schema" in action) return [{ path: `${path}/schema`, schema: action.schema }];
   if (action?.kind !== "llm") return [];
@@ -187,7 +185,6 @@ export function hostsOf({ steps }: PinnedTask): string[] | undefined {
   return steps.flatMap(({ action }) => (action.kind === "http.request" ? action.hosts : []));
 }
 
-/** Returns the model profiles that a pinned task uses. */
 export function modelsOf({ steps }: PinnedTask): ModelProfile[] {
   return steps.flatMap(({ action }) =>
     (action.kind === "llm" || action.kind === "llm.embed") && action.profile !== undefined

@@ -17,7 +17,6 @@ const MAX_COMPILE_STEPS = 100_000;
 /** Steps that are charged for each schema in the search for defaults. */
 const STEPS_OF_SCHEMA = 4;
 
-/** A schema of a definition, with its place. */
 export interface PlacedSchema {
   /** Its JSON pointer. */
   path: string;
@@ -99,7 +98,6 @@ function* defaultIssues(
   }
 }
 
-/** Returns the names of a JSON pointer. */
 function partsOf(pointer: string): string[] {
   return pointer
     .split("/")

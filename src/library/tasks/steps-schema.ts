@@ -155,7 +155,6 @@ export function againIssues(
 const ONE_ATTEMPT =
   'A `once` action has one attempt, because a failed attempt may have taken effect. Declare `effect: "idempotent"` if it may run twice under one operation id, or remove `retry`.';
 
-/** Reports whether the action of a step is a reference. */
 export function isReference(action: unknown): action is Exclude<StepDefinition["action"], { kind: string }> {
   return typeof action === "string" || (isJsonObject(action) && "library" in action && !("kind" in action));
 }

@@ -19,7 +19,6 @@ import { objectSchemaCheck, schemaCheck, schemaIssues } from "./schema-check.ts"
 import { normalSteps, stepsIssues } from "./steps-schema.ts";
 import { MAX_STEP_ATTEMPTS } from "./task-limits.ts";
 
-/** The `retry` of a task. */
 export const taskRetrySchema = z.strictObject({
   maxAttempts: z.int().min(1).max(MAX_STEP_ATTEMPTS),
   backoff: z.enum(["none", "linear", "exponential"]).exactOptional(),
@@ -35,7 +34,6 @@ const steps = z.preprocess(
   }),
 );
 
-/** The fields of a task of steps. */
 export const taskFields = {
   description: z.string().min(1).max(10_000).exactOptional(),
   inputSchema: objectSchemaCheck,
@@ -46,7 +44,6 @@ export const taskFields = {
   steps: steps as unknown as z.ZodType<NonNullable<TaskDefinition["steps"]>>,
 };
 
-/** A task of steps. */
 export const taskSchema = z.strictObject(taskFields);
 
 /** Maximum number of reported problems of one task. */

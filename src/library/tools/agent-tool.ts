@@ -73,7 +73,6 @@ export const agentTargetSchema = z
     error: "Has no effect, because `modes` does not allow `loop_in`. Remove it, or add `loop_in` to `modes`.",
   }) satisfies z.ZodType<AgentTarget>;
 
-/** The description of `message`. */
 export const MESSAGE_DESCRIPTION =
   "All that the agent needs to know. Unless it joins this conversation, it sees nothing else of it.";
 
@@ -141,7 +140,6 @@ export function reservedMember(
   return reserved.find((name) => isJsonObject(properties) && Object.hasOwn(properties, name));
 }
 
-/** Returns the input schema that the model sees. */
 export function modelInputSchema({
   target,
   inputSchema,

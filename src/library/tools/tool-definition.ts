@@ -64,10 +64,8 @@ export const zodSchema = z.custom(
   "Must be a schema of zod 4. Wrap the fields in z.object({…}).",
 );
 
-/** The defaults of a tool. */
 export type Usual = Partial<Pick<ToolDefinition, "inputSchema" | "timeoutMs" | "effect" | "retry">>;
 
-/** Returns the checked definition of a tool. */
 export function definedTool(
   options: Omit<ToolOptions<z.ZodType>, "input" | "execute">,
   tool: string,

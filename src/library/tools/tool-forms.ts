@@ -13,7 +13,6 @@ import { defined } from "../../shared/defined.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { DEFAULT_TOOL_BACKOFF_MS } from "./tool-schema.ts";
 
-/** The `retry` of a tool, as authors write it. */
 export interface ToolRetry {
   /** Attempts of a call, including the first: 1 to 10; 1 when absent. `once` tools have 1. */
   maxAttempts?: number;
@@ -47,7 +46,6 @@ export function withToolForms<Schema extends z.ZodType>(schema: Schema): z.ZodTy
   }, schema);
 }
 
-/** Returns the fields of a tool that name a target. */
 export function targetFields(tool: object): string[] {
   const fields: Fields = { ...tool };
   return TARGET_FIELDS.filter((name) => fields[name] !== undefined);

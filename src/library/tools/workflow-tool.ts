@@ -4,7 +4,6 @@ import type { ToolDefinition, ToolTarget, WorkflowTarget } from "../../protocol/
 /** Default time limit of a call that runs a workflow, in milliseconds. Time that the run waits for a person does not count. */
 const DEFAULT_WORKFLOW_TIMEOUT_MS = 24 * 3_600_000;
 
-/** The defaults of a tool that runs a workflow. */
 export const WORKFLOW_DEFAULTS = {
   effect: "idempotent",
   timeoutMs: DEFAULT_WORKFLOW_TIMEOUT_MS,

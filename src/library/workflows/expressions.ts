@@ -9,7 +9,6 @@ const AREAS_AT_FAN_IN: readonly string[] = [...AREAS, "fanIn"];
 /** Names that no item of a `foreach` may have. */
 export const TAKEN_NAMES: readonly string[] = [...AREAS, "result", "fanIn"];
 
-/** An expression, with its place. */
 export interface PlacedExpression {
   source: string;
   /** JSON pointer. */
@@ -21,7 +20,6 @@ export interface PlacedExpression {
   names: readonly string[];
 }
 
-/** Returns the members of a mapping as expressions. */
 function ofMapping(
   mapping: Readonly<Record<string, string>> | undefined,
   base: string,
@@ -83,7 +81,6 @@ export function transitionExpressions(definition: WorkflowDefinition): PlacedExp
   });
 }
 
-/** Returns the expressions of the run's output. */
 export function outputExpressions({ outputMapping }: WorkflowDefinition): PlacedExpression[] {
   return ofMapping(outputMapping, "/outputMapping", AREAS);
 }

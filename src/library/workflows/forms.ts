@@ -15,7 +15,6 @@ import { cut } from "../../shared/text.ts";
 /** Fields of an object from outside. */
 type Fields = Record<string, unknown>;
 
-/** Reports a problem at a path. */
 export type Report = (path: PropertyKey[], message: string) => void;
 
 /** The field names for a node's target: the field, and its version or mode. */

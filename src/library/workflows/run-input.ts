@@ -32,7 +32,6 @@ export function checkedRunInput(
   return input as JsonObject;
 }
 
-/** Returns the value with defaults. */
 function filledIn(schema: JsonObject, value: JsonObject, base: string): Json {
   try {
     return withDefaults(schema, value);

@@ -24,7 +24,6 @@ const MIN_TIME = Date.parse("0000-01-01T00:00:00Z") - DAY_MS;
 const MAX_TIME = Date.parse("9999-12-31T23:59:59.999Z") + DAY_MS;
 
 const time = z.int().min(MIN_TIME).max(MAX_TIME);
-/** A time in the form of exports. */
 export const isoTimeSchema = z
   .string()
   .max(30)

@@ -29,7 +29,6 @@ export const LATE_MS = 60_000;
 
 const STATE_KEY = "memory:copies";
 
-/** A record of the directory. */
 export interface MemoryRecord extends Omit<StoredMemory, "n" | "long" | "hash" | "hidden" | "own"> {
   tenant: string;
   agentId: string;

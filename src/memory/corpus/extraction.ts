@@ -25,7 +25,6 @@ import { textSubject } from "./rights.ts";
 import { type CheckedOperation, checkOperation, checkSizes, type Extracted, offerSchema } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
-/** Memories that an extraction is offered by default. */
 const DEFAULT_OFFER = 20;
 
 /** An operation with the hash of its text, or `null` if it is not valid. */

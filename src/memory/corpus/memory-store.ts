@@ -118,7 +118,6 @@ export interface StatedSource extends MemorySource {
 export class MemoryStore {
   constructor(private readonly database: SqlDatabase) {}
 
-  /** Reports whether the agent has ever had a memory. */
   exists(): boolean {
     return this.database.all(HAS_TABLES).length > 0;
   }
@@ -226,7 +225,6 @@ export class MemoryStore {
     return this.database.all<MemoryRow>(LIST[page.order], ...values, page.after, page.limit).map(toStored);
   }
 
-  /** Returns the numbers of the current memories that match a filter. */
   numbers(visible: Visible, filter: CheckedFilter): Set<number> {
     const rows = this.database.all<{ n: number }>(NUMBERS, ...filterValues(visible, filter));
     return new Set(rows.map(({ n }) => n));
@@ -287,7 +285,6 @@ export class MemoryStore {
     return this.database.all<SourceRow>(SOURCES, n).map(toSource);
   }
 
-  /** Reports whether a memory has a source or a part. */
   hasOrigin(n: number): boolean {
     return this.database.all<{ found: number }>(HAS_ORIGIN, n)[0]?.found === 1;
   }
@@ -317,12 +314,10 @@ export class MemoryStore {
     this.database.run(ADD_PART, part.n, n, part.id);
   }
 
-  /** Returns the ids of the parts of memory `n`. */
   parts(n: number): string[] {
     return this.database.all<{ part_id: string }>(PARTS, n).map(({ part_id }) => part_id);
   }
 
-  /** Returns the numbers of the memories that have `n` as a part. */
   summariesOf(n: number): number[] {
     return this.database.all<{ n: number }>(WHOLES, n).map((row) => row.n);
   }

@@ -69,7 +69,6 @@ export class Pending {
     this.#hasEarlierEntries = false;
   }
 
-  /** Notes a memory for rederivation. */
   rederive(n: number): void {
     this.database.run(REDERIVE, n);
   }

@@ -18,7 +18,6 @@ export interface Candidates {
   indexOf(place: number): number | undefined;
 }
 
-/** Returns the visible candidates. */
 export function candidatesOf(input: RankInput): Candidates {
   const places = seenSize(input) <= SCORE_ALL ? everyPlace(input) : bestPlaces(input);
   const indexes = new Int32Array(input.columns.size).fill(NONE);
@@ -70,7 +69,6 @@ function bestByMeaning({ columns: { n, size }, visible, semantic }: RankInput): 
   return largest(cosines, SEMANTIC_CANDIDATES);
 }
 
-/** Returns the visible neighbours of a turn, as places. */
 export function around(input: Pick<RankInput, "columns" | "visible">, place: number): readonly number[] {
   const places: number[] = [];
   for (const away of AROUND) {

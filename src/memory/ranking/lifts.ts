@@ -48,7 +48,6 @@ const HALF_LIFE_MS = 30 * 86_400_000;
 /** Significance without an effect. */
 const NEUTRAL_SIGNIFICANCE = 0.5;
 
-/** The scores of the candidates and the facts for lifts. */
 export interface Scored {
   columns: MemoryColumns;
   candidates: Candidates;

@@ -247,7 +247,6 @@ function messagesOf(events: readonly SessionEvent[], measure: Measure): ContextM
   return pairedParts(events, measure).map(({ message }) => message);
 }
 
-/** Returns the content of a compaction event. */
 export function summaryContent(summary: string): string {
   return `${HEADER}${summary}`;
 }

@@ -316,7 +316,6 @@ function keysOf(rows: readonly { content: PackedText | null }[]): string[] {
   return rows.flatMap(({ content }) => referenceOf(content)?.key ?? []);
 }
 
-/** Returns the keys of the texts that a deleted event stored outside its row. */
 function keysOfEvent(sessionId: string, { seq, content, is_long }: DeletedRow): string[] {
   const key = textKey(sessionId, seq);
   return [

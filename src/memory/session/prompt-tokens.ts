@@ -39,7 +39,6 @@ function textTokens(action: LlmTexts): number {
   return tokens;
 }
 
-/** Returns the tokens of a schema that is sent with a request. */
 export function schemaTokens(schema: Json | undefined): number {
   return schema === undefined ? 0 : estimateTokens(JSON.stringify(schema));
 }

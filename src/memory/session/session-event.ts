@@ -58,7 +58,6 @@ export function coverage({ compactedEventCount }: CompactionEvent, position: num
   return Math.min(compactedEventCount, position);
 }
 
-/** Reports whether `value` can be a number of events. */
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }

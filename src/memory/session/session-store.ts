@@ -25,7 +25,6 @@ import {
 } from "./session-event.ts";
 import type { SessionTable } from "./session-table.ts";
 
-/** The ports of a session store. */
 export interface SessionStorage {
   db: SqlDatabase;
   sessions: SessionTable;

@@ -5,7 +5,6 @@ import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { bothOrders } from "../../shared/page.ts";
 import type { StoredSession } from "./session-event.ts";
 
-/** The result of a reservation. */
 export interface Reservation {
   /** The first of the reserved numbers, which ascend without a gap. */
   first: number;

@@ -36,7 +36,6 @@ export async function retain(corpus: Corpus, rows: UpkeepRows, retention: Retent
   return false;
 }
 
-/** Returns the time of the next expiry, or infinity. */
 export function nextExpiry(rows: UpkeepRows, retention: Retention): number {
   const times = Object.entries(retention).flatMap(([type, { days, then }]) => {
     const oldest = rows.oldest(type, then === "delete");

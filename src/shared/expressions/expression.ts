@@ -33,7 +33,6 @@ import {
   wrongType,
 } from "./values.ts";
 
-/** A compiled expression. */
 export interface Expression {
   /**
    * Returns the value, as a copy. `undefined` if the expression is the path of a missing value. Throws `ExpressionError`, and `Spent` if

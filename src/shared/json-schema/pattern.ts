@@ -30,7 +30,6 @@ const STEPS_OF_SEARCH = 30;
 /** Patterns that are remembered while a schema holds them. */
 const MAX_REMEMBERED = 10_000;
 
-/** A compiled pattern. */
 export interface Pattern {
   readonly source: string;
   /** Most steps per character of a text. */
@@ -42,14 +41,12 @@ export interface Pattern {
   test(text: string): boolean;
 }
 
-/** Returns the most steps of matching a text. */
 export function stepsOfMatch({ size, searches }: Pattern, text: string): number {
   return searches * STEPS_OF_SEARCH + size * (text.length + 1);
 }
 
 const compiledPatterns = new WeakValues<string, Pattern>(MAX_REMEMBERED);
 
-/** The patterns of one request. */
 export class Patterns {
   readonly #known = new Map<string, Pattern>();
   readonly #meter: Meter;

@@ -13,7 +13,6 @@ export interface Choice {
   /** Index of the alternative of `anyOf` and `oneOf`, limited to the last alternative. */
   alternative: number;
   meter: Meter;
-  /** Schemas that were resolved with this choice. */
   known: Map<JsonObject, JsonObject | false>;
 }
 

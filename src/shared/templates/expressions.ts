@@ -157,7 +157,6 @@ function simple(operand: Operand | undefined): Value {
   return "test" in operand ? "" : operand.value;
 }
 
-/** Compiles a test whether a value equals a token. */
 export function compileEquality(token: Token, names: Names): (value: Value, frame: Frame) => boolean {
   const operand = compileOperand(token, names);
   return (value, frame) => areEqual({ value }, operand(frame), frame.meter);
@@ -217,7 +216,6 @@ function variableOf(name: string, names: Names): Part {
   return ({ assigned, values }) => (assigned.has(name) ? assigned.get(name) : memberOf(values, name));
 }
 
-/** Returns the variable `forloop`. */
 function positionOf(loop: Loop | undefined): Value {
   if (loop === undefined) return undefined;
   const { index, length } = loop;

@@ -23,7 +23,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
 /** Digits after the point that `round` keeps. */
 const MAX_DIGITS = 15;
 
-/** A filter with text arguments. */
 function ofText(
   run: (text: string, others: readonly string[], meter: Meter) => Value,
   least = 0,

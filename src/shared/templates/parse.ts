@@ -69,12 +69,10 @@ function checkSize(tokens: readonly TopLevelToken[], meter: Meter): void {
   meter.spend(length * STEPS_OF_CODE_CHARACTER + count * STEPS_OF_TAG);
 }
 
-/** Returns the error of nesting. */
 export function tooDeep(): ExpressionError {
   return syntax(`Nests more than ${MAX_TEMPLATE_DEPTH} levels deep.`);
 }
 
-/** Returns an error of the template itself. */
 export function syntax(message: string): ExpressionError {
   return new ExpressionError("Syntax", message);
 }

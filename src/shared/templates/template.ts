@@ -40,7 +40,6 @@ type Block = (frame: Frame) => "break" | "continue" | undefined;
 /** Steps of compiling the templates of one definition. No single template within the limits needs them. */
 const COMPILE_STEPS = 250_000;
 
-/** Returns the budget of compiling the templates of one definition. */
 export function templateBudget(): Meter {
   return new Meter(COMPILE_STEPS);
 }

@@ -67,7 +67,6 @@ function lengthOfText(text: string, meter: Meter): number {
   return JSON.stringify(text).length;
 }
 
-/** Returns a value as a number, or 0. */
 export function numberOf(value: Value, meter: Meter): number {
   if (typeof value === "number") return value;
   if (typeof value !== "string") return 0;

@@ -154,7 +154,6 @@ function readBaseline(path: string, isRequired: boolean): Baseline {
   return validate(baselineSchema, parseJson(readFileSync(path, "utf8")), "", `The baseline ${path}`);
 }
 
-/** Returns the lines of a report. `calls` is the number of model calls. */
 function reportOf(results: readonly EvalResult[], calls: number): string[] {
   const shown = (score: number) => score.toFixed(2);
   const rows = results.map(({ name, cases, scorers, score, threshold, baseline, passed }) => [

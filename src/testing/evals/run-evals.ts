@@ -44,17 +44,14 @@ export interface EvalResult {
   passed: boolean;
 }
 
-/** Saved scores by eval. */
 export type Baseline = Readonly<Record<string, { score: number; cases: Readonly<Record<string, number>> }>>;
 
-/** The options of `runEvals`. */
 export interface RunEvalsOptions {
   baseline?: Baseline;
   /** Calls models for requests without a recorded reply. */
   live?: ModelGateway;
   /** The model of agents without a model profile, as the environment chooses it. */
   defaultProfile?: ModelProfile;
-  /** Recorded replies. */
   replies?: RecordedReplies;
 }
 
@@ -161,7 +158,6 @@ function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Returns the scores to save as a baseline. */
 export function baselineOf(results: readonly EvalResult[]): Baseline {
   return Object.fromEntries(
     results.map(({ name, score, cases }) => [

@@ -26,15 +26,12 @@ import { noMail, quietRun } from "./no-mail.ts";
 export type ConversationPorts = Pick<RuntimeContext, "gateway" | "executor" | "publish"> &
   Partial<RuntimeContext>;
 
-/** A world of conversations. */
 export interface ConversationWorld extends MortalWorld {
   readonly ids: Ids;
   agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
-  /** Returns the context of one life of a conversation. */
   contextOf(actor: ConversationActor, life: ConversationLife): ConversationPorts;
 }
 
-/** One life of a conversation. */
 export interface ConversationLife extends MortalLife {
   runtime: ConversationRuntime;
   queries: ConversationQueries;
@@ -82,7 +79,6 @@ export class ConversationActor extends MortalActor<ConversationWorld, Conversati
   }
 }
 
-/** A world of conversations and runs. */
 export interface RunWorld extends ConversationWorld {
   /** The bounds of a run that a call starts. */
   readonly bounds: Pick<ChildRun, "width" | "share">;
@@ -99,7 +95,6 @@ export interface RunWorld extends ConversationWorld {
   onRun(actor: RunActor, state: RunState): void;
 }
 
-/** One life of a run. */
 export interface RunLife extends MortalLife {
   runtime: RunRuntime;
 }

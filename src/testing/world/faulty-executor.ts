@@ -11,9 +11,7 @@ import { InjectedFault, type PlannedFault } from "../faults.ts";
 interface FaultyPorts {
   clock: Pick<Clock, "sleep">;
   isAlive(): boolean;
-  /** Returns the fault of the next call. */
   next(): PlannedFault | undefined;
-  /** Kills the caller. */
   kill(): void;
   /** Runs a call. Its code waits for another run with the same key. */
   held(run: () => Promise<void>): Promise<void>;

@@ -28,7 +28,6 @@ export interface MortalWorld {
   carry(sender: MortalLife, envelope: Envelope, attempt: Attempt): Promise<Answer>;
 }
 
-/** One life of an actor. */
 export interface MortalLife {
   alive: boolean;
   readonly mailbox: Mailbox;

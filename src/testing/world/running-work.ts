@@ -15,7 +15,6 @@ export class RunningWork {
   /** Work that waits for the clock. */
   readonly #hung = new WeakSet<Promise<unknown>>();
 
-  /** Reports whether work is running. */
   get isBusy(): boolean {
     return this.#busy.size > 0;
   }

@@ -14,7 +14,6 @@ import type { EffectRecorder } from "./tool-runs.ts";
 /** Answers a request. `undefined`: the test has no answer. An error counts as a lost answer. */
 export type HttpAnswer = (request: Request) => Response | undefined | Promise<Response | undefined>;
 
-/** Returns the port of actions for scripted answers. */
 export function scriptedHttp(
   answer: HttpAnswer | undefined,
   recorder: EffectRecorder,

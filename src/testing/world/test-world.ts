@@ -72,7 +72,6 @@ export class TestWorld implements RunWorld {
   readonly clock = new VirtualClock();
   readonly ids = seededIds(1, this.clock);
   readonly model = new ScriptedModel();
-  /** The script of models that tasks call. */
   readonly tasks = new ScriptedModel();
   readonly tools: WorldTools;
   readonly files: WorldFiles;
@@ -156,7 +155,6 @@ export class TestWorld implements RunWorld {
     for (const actor of this.#actors()) actor.kill();
   }
 
-  /** Closes the databases. */
   close(): void {
     for (const actor of this.#actors()) {
       actor.kill();

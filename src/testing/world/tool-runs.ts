@@ -56,7 +56,6 @@ interface Recorded<Value> {
 /** Virtual time that a held run waits for another run with its key, in milliseconds. */
 const MAX_HELD_MS = 20_000;
 
-/** Adds runs to `effects`. */
 export class EffectRecorder {
   readonly effects: ToolRun[] = [];
   readonly #holding = new AsyncLocalStorage<true>();
@@ -125,7 +124,6 @@ export class EffectRecorder {
   }
 }
 
-/** Returns code with recorded runs. */
 export function recordedTools(code: ToolCodes, recorder: EffectRecorder): ToolCodes {
   const recorded =
     (tool: string, run: Run, declared?: DeployedFunction["definition"]): Run =>

@@ -3,7 +3,6 @@ import { AsyncLocalStorage } from "node:async_hooks";
 
 const inside = new AsyncLocalStorage<boolean>();
 
-/** Runs code of the application. */
 export function inUserCode<Value>(run: () => Value): Value {
   return inside.run(true, run);
 }

@@ -4,7 +4,6 @@ import { InjectedFault } from "../faults.ts";
 import { isDeath } from "./mortal-actor.ts";
 import { isUserCode } from "./user-code.ts";
 
-/** Reports whether a fault of the plan explains an error. */
 export function isPlanned(error: unknown): boolean {
   if (error instanceof DramatisError) return error.retriable;
   return isDeath(error) || error instanceof InjectedFault;

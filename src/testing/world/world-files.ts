@@ -19,7 +19,6 @@ import type { ArtifactType } from "../../protocol/artifacts.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 
-/** The options of `dramatis()` for files. */
 export interface FilesOptions {
   projects?: readonly DeclaredProject[];
   artifactTypes?: readonly ArtifactType[];
@@ -57,7 +56,6 @@ export class WorldFiles {
     };
   }
 
-  /** Returns the workspace of a conversation or a run. */
   async workspace(id: string): Promise<WorkspaceRuntime> {
     await this.#declared();
     const known = this.#workspaces.get(id);

@@ -77,7 +77,6 @@ export class WorldTools {
     return this.#recorder.effects;
   }
 
-  /** Returns the executor of one life of an actor. */
   executorFor(life: MortalLife): TaskExecutor {
     const { clock, faults } = this.world;
     const { http, onMissing, recorded, ...models } = this.parts;

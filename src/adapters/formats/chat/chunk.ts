@@ -7,7 +7,6 @@ import { openaiUsage } from "../common/usage.ts";
 import type { ChatReasoning } from "./reasoning.ts";
 import type { ToolCallFragment } from "./tool-call-slots.ts";
 
-/** The content of one payload. */
 export interface ChatPiece {
   id?: string | null | undefined;
   text?: string;

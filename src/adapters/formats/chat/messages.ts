@@ -115,7 +115,6 @@ export function toChatChoice(toolChoice: ModelContext["toolChoice"]): Json {
     : { type: "function", function: { name: toolChoice.name } };
 }
 
-/** Returns the names of the tools that a request offers. */
 export function chatToolNames({ tools }: JsonObject): unknown[] {
   return objects(tools).map((tool) => membersOf(tool.function).name);
 }

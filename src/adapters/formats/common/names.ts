@@ -28,13 +28,11 @@ export interface SentCall {
 /** The calls of the requests that were made in this process. Their ids cannot be read from the requests. */
 const CARRIED = new WeakMap<JsonObject, SentCalls>();
 
-/** Remembers the calls of a request for its copy; returns the copy. */
 export function carryCalls(request: JsonObject, copy: JsonObject): JsonObject {
   const calls = CARRIED.get(request);
   return calls === undefined ? copy : calls.carriedBy(copy);
 }
 
-/** The form of the names and ids of calls in a format. */
 export interface CallForm {
   toName(name: string): string;
   idLength: number;

@@ -61,7 +61,6 @@ export function nativeParts(message: ContextMessage, profile: ModelProfile): Nat
   return read === content.length && called === toolCalls.length ? parts : undefined;
 }
 
-/** Builds the content of a reply from its native parts. */
 export function nativeContent(
   parts: readonly NativeReplyPart[],
   toCall: (call: ToolCall) => JsonObject,

@@ -82,7 +82,6 @@ function systemLabel(message: ContextMessage): string {
 }
 
 export interface TurnFormat {
-  /** The key of the turns in a request. */
   key: string;
   /** The block of a user's turn that has no message. */
   opening: JsonObject;
@@ -101,7 +100,6 @@ export function firstTurns(
   return all.flatMap(format.toMessages);
 }
 
-/** Appends turns to a request. */
 export function laterTurns(
   { key, opening, toMessages }: TurnFormat,
   request: JsonObject,

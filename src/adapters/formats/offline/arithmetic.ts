@@ -2,7 +2,6 @@
 
 const MAX_EXPRESSION = 200;
 
-/** A number with its signs. */
 const NUMBER = String.raw`[-+\s]*(?:\d+(?:\.\d+)?|\.\d+)\s*`;
 /** Numbers joined by operators. */
 const CHAIN = String.raw`${NUMBER}(?:(?:\*\*|[-+*/%^])${NUMBER})*`;

@@ -24,7 +24,6 @@ export function compatible(text: string): string {
   return text.replace(/\S{1,256}/gu, (part) => part.normalize("NFKC"));
 }
 
-/** Returns the vector of a text. */
 export function hashEmbedding(text: string): number[] {
   const vector = new Array<number>(HASH_DIMENSIONS).fill(0);
   for (const [feature, { count, weight }] of featuresOf(text)) {

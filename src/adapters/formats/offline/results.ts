@@ -47,7 +47,6 @@ function memoryResult({ tool, text, failed }: SeenResult): string | undefined {
   return tool === "forget" && forgotten === true ? "I have forgotten that" : undefined;
 }
 
-/** A result in words. */
 export interface Outcome {
   kind: "answer" | "pending" | "failed";
   text: string;

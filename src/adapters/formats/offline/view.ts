@@ -43,7 +43,6 @@ export interface View {
   /** Results of background operations at the end. They start a new cycle. */
   outcomes: readonly SeenResult[];
   persona: string;
-  /** Its tools. */
   tools: OfflineBody["tools"];
   /** The agents behind its tools that take a message. */
   colleagues: readonly Colleague[];
@@ -54,7 +53,6 @@ export interface View {
   forced: { tool: string; schema: JsonObject } | undefined;
   /** The schema that the answer must fit. */
   output: JsonObject | undefined;
-  /** Reports whether a tool is offered and may be called. */
   offers(tool: string): boolean;
 }
 

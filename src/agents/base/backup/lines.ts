@@ -13,7 +13,6 @@ import { validate } from "../../../shared/validation.ts";
 
 /** Nesting of a line: an event may nest 200 deep. */
 const MAX_LINE_DEPTH = 250;
-/** The version of the format. */
 const VERSION = 1;
 
 const partSchema = z.strictObject({

@@ -16,11 +16,9 @@ const ABANDONED_MS = 3_600_000;
 const ABANDON_RETRY_MS = 60_000;
 const IMPORT = "importing";
 
-/** The actor that an import creates. */
 export interface ImportedActor extends ActorStores {
   clock: Clock;
   wakeup: Wakeup;
-  /** The prefixes of its keys. */
   keys: readonly string[];
   /** Reports whether it exists or was deleted. */
   isTaken(): boolean;
@@ -34,11 +32,9 @@ export interface ImportedActor extends ActorStores {
 
 /** An import that has begun, with the values that its lines gave. */
 type Begun<Found> = Partial<Found> & {
-  /** The number of the next line. */
   next: number;
   /** The time of the last part. */
   at: number;
-  /** The transfer that has begun. */
   attempt?: string;
 };
 

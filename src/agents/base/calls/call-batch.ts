@@ -44,7 +44,6 @@ export interface CallEnd {
   lost?: true;
 }
 
-/** Receives the reports on the calls of a batch. */
 export interface BatchListener {
   /**
    * Takes the ends that arrived together. Returns true if they are stored, so the Executor need not deliver them by name. An end that is

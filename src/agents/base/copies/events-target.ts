@@ -18,7 +18,6 @@ export interface LoggedActor<Entry> {
   runtime(): CopiedActor<JournalRowOf<Entry>>;
   /** Returns `null` if there is no log. */
   events(): EventLogWriter | null;
-  /** Returns the tenant and the id of the actor. */
   address(): { tenant: string; id: string };
   /** Returns the members that the publications of the actor share. */
   head(): LoggedJournal & Omit<Publication, "from" | "entries">;

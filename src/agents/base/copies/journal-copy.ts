@@ -12,7 +12,6 @@ import { RetryTimer } from "../runtime/retry-timer.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 import { Copy } from "./copy.ts";
 
-/** The actor of a copy. */
 export interface CopiedActor<Row> {
   readonly exists: boolean;
   /** Milliseconds until the actor needs its wake-up; `null` if it does not. */
@@ -30,7 +29,6 @@ export interface JournalCopyContext<Row> {
   runtime: CopiedActor<Row>;
 }
 
-/** The place of a copy. */
 export interface JournalTarget<Target, Row> {
   /** Returns `null` if there is no such copy. */
   find(): Target | null;
@@ -96,7 +94,6 @@ export class CopiesWakeup implements Wakeup {
     this.wakeup.disarm();
   }
 
-  /** Notes that the wake-up fires. */
   fires(): void {
     this.#isArmed = false;
   }
@@ -133,7 +130,6 @@ export class JournalCopy<Target, Row extends JournalRowOf<unknown> = JournalRowO
     return this.#copy.isBehind;
   }
 
-  /** Reports whether the copy has a place. */
   get exists(): boolean {
     return this.target.find() !== null;
   }

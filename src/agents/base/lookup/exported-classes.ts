@@ -32,7 +32,6 @@ export function namespaceOf(env: object, name: string, code: ErrorCode): unknown
   throw new DramatisError(code, exported === undefined ? notExported(name) : withoutStorage(name));
 }
 
-/** Returns the actor classes of the Worker. */
 export function workerClasses(env: object): WorkerClasses {
   return {
     has: (name) => ownMember(env, name) !== undefined || ownMember(exports, name) !== undefined,

@@ -52,7 +52,6 @@ import type { MailboxPorts } from "./ports.ts";
 import type { Settlement } from "./settlement.ts";
 import type { MailboxStore, StoredEntry } from "./store.ts";
 
-/** An entry in memory. */
 interface LoadedEntry extends StoredEntry {
   /**
    * `staged`: written in a transaction that may still roll back. `found`: read from the store; its attempt may have begun. `waiting`: for
@@ -69,7 +68,6 @@ export interface OutboxRoom {
   bytes: number;
 }
 
-/** Options of an envelope to send. */
 export interface SendOptions {
   /** Uses the reserved room: the envelope ends work, or belongs to a committed decision. */
   owed?: boolean;
@@ -136,7 +134,6 @@ export class Outbox {
     return { envelopes: MAX_OUTBOX_ENVELOPES - present.length, bytes: MAX_OUTBOX_BYTES - bytes };
   }
 
-  /** Returns the entry of an undelivered operation. */
   underWay(operationId: string): OutboxEntry | undefined {
     this.load();
     const loaded = this.#loaded.get(operationId);
@@ -154,7 +151,6 @@ export class Outbox {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Reports whether the outbox has no entry. */
   get isEmpty(): boolean {
     this.load();
     return this.#loaded.size === 0;

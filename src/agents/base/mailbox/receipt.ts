@@ -22,7 +22,6 @@ export type Receipt =
 
 export type ReceiptDecision = { type: "act" } | { type: "answer"; answer: Answer };
 
-/** Decides about attempt `attempt` of an operation. */
 export function decideReceipt(
   operationId: string,
   attempt: number,

@@ -169,7 +169,6 @@ export class MailboxStore {
     return row === undefined ? undefined : letterOf(row);
   }
 
-  /** Returns the dead letters that name an operation. */
   deadLettersNaming(operationId: string): DeadLetter[] {
     if (!this.#exists("mailbox_dead_letters")) return [];
     return this.database.all<LetterRow>(NAMING, JSON.stringify(operationId)).map(letterOf);
@@ -207,7 +206,6 @@ export class MailboxStore {
     this.keyValue.put(UNPUBLISHED + operationId, mark);
   }
 
-  /** Returns up to `limit` noted operations. */
   unpublished(limit: number): [operationId: string, mark: string][] {
     return this.keyValue
       .list<string>(UNPUBLISHED, limit)

@@ -35,7 +35,6 @@ export interface ActorRemovalPorts extends ActorStores {
   wakeup: Wakeup;
   /** The prefixes of the keys of the actor's values, without its tombstone. */
   keys: readonly string[];
-  /** Returns the stores outside of the actor. */
   stores(): readonly OwnedStore[];
   /** As `Mailbox.forget`. */
   forgetMail(): boolean;

@@ -28,7 +28,6 @@ function tables(database: ActorStores["database"]): { name: string }[] {
   return database.all<{ name: string }>(TABLES);
 }
 
-/** Deletes the values under keys with these prefixes. */
 export function deleteValues({ database, keyValue }: ActorStores, prefixes: readonly string[]): void {
   for (const prefix of prefixes) {
     for (let found = keyValue.list(prefix, PAGE); found.length > 0; found = keyValue.list(prefix, PAGE)) {

@@ -31,7 +31,6 @@ export interface OwnedStore {
   empty(owner: RemovedOwner, from?: number): Promise<unknown>;
 }
 
-/** The name of the store of vectors. */
 export const VECTORS = "vectors";
 
 /** Maximum number of keys in one list. */

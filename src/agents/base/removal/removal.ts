@@ -11,7 +11,6 @@ import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 
-/** A part of the removal. */
 export interface RemovalStep {
   readonly name: string;
   /** The step begins after all previous steps are done. */
@@ -26,7 +25,6 @@ export interface RemovalPorts {
   wakeup: Wakeup;
   /** Returns the names of the remaining steps. The list is empty if the actor is not deleted. */
   left(): readonly string[];
-  /** Notes that a step is done. */
   done(name: string): void;
   /** In their order of execution. */
   steps(): readonly RemovalStep[];

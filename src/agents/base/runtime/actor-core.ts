@@ -28,7 +28,6 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
   withdrawals?(change: Committed): readonly Withdrawal[];
   /** Returns the operations with erased content. Their envelopes and dead letters are deleted. */
   discards?(change: Committed): readonly string[];
-  /** Returns the envelopes that a change sends. */
   envelopes(change: Committed): readonly NewEnvelope[];
   /** Returns in how many milliseconds the actor must wake; `null` if it need not. */
   dueIn(state: State, now: number): number | null;

@@ -44,7 +44,6 @@ export class ArmedWakeup {
     this.#retry = new RetryTimer(ports.clock, () => this.#armAgain());
   }
 
-  /** Reports whether the wake-up is armed, or being armed. */
   get isArmed(): boolean {
     return this.#armed !== null;
   }

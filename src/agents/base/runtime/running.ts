@@ -26,7 +26,6 @@ export class RunningEffects {
       .finally(() => this.#running.delete(key));
   }
 
-  /** Aborts the effect of a key, if it runs. */
   abort(key: string): void {
     this.#running.get(key)?.abort(NOT_CALLED_FOR);
   }

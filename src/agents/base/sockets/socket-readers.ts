@@ -8,7 +8,6 @@ import type { ReaderCursor, ReaderPlace } from "./reader-cursor.ts";
 import { type Flow, NEW_FLOW, SocketReader } from "./socket-reader.ts";
 
 export interface SocketReadersPorts<Published> {
-  /** Returns the open connections. */
   clients(): Iterable<Client>;
   cursor(place: ReaderPlace, client: Pick<Client, "state">): ReaderCursor<Published>;
   outflows: Outflows;
@@ -86,7 +85,6 @@ export class SocketReaders<Published> {
     return isDue;
   }
 
-  /** Forgets a connection that is closed. */
   closed(client: Client): void {
     this.#readers.get(client)?.leave(true);
   }

@@ -47,7 +47,6 @@ export interface ActorSchema {
   readonly steps: readonly SchemaStep[];
 }
 
-/** Returns the version that this code writes. */
 export function newestVersion({ first, steps }: ActorSchema): number {
   return steps.at(-1)?.version ?? first;
 }

@@ -20,7 +20,6 @@ export interface EntrySource {
   readonly isOver: boolean;
   /** Returns the event of the present entry; `null` until the entry exists. */
   event(): Uint8Array | null;
-  /** Moves to the next entry. */
   next(): void;
 }
 
@@ -130,7 +129,6 @@ export class EntryStream {
     this.onEnd();
   }
 
-  /** Ends the stream if its principal has expired. */
   #hasExpired(): boolean {
     if (!hasExpired(this.principal, this.clock.now())) return false;
     // Another event cannot follow a partly sent event.

@@ -204,7 +204,6 @@ export class Wakeups extends LifecycleCapability {
   }
 }
 
-/** Returns the time of a job. */
 function timeIn(milliseconds: number): number {
   return Math.floor(systemClock.now() + Math.min(milliseconds, MAX_AHEAD_MS));
 }

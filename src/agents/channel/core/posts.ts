@@ -29,7 +29,6 @@ const TOO_LONG: Partial<Record<SubscribedFrame["type"], string>> = {
     "A call needs an approval, and its input is too long for this place. Answer in the console.",
 };
 
-/** The state of a post that waits. */
 export interface Post {
   seq: number;
   surface: Json;

@@ -30,11 +30,9 @@ import { agentReplies } from "../core/turn-operations.ts";
 import { timelineEntry } from "../reads/projections.ts";
 import { journalEntryView } from "../reads/views.ts";
 
-/** The conversation of a copy. */
 export type CopiedConversation = StoredConversation &
   CopiedActor<JournalRow> & { readonly store: { readonly turns: { erasedFrom(n: number): number[] } } };
 
-/** Returns a conversation as the source of its entries in the log. */
 export function loggedConversation(
   context: Pick<ActorContext, "eventLog"> & { runtime: CopiedConversation },
 ): LoggedActor<JournalEntry> {
@@ -78,7 +76,6 @@ function publishedEntry(
   };
 }
 
-/** Returns the code of an entry that is an incident. */
 function codeOf(
   numbered: Numbered,
   record: ConversationIdentity,
@@ -91,7 +88,6 @@ function codeOf(
   return incidentOf(type, data as Json | undefined)?.code;
 }
 
-/** Returns the messages that an entry completes. */
 function textsOf(record: ConversationIdentity, turn: Turn, type: JournalEntry["type"]): PublishedText[] {
   const message = (role: PublishedText["role"], item: number, at: number, text: string): PublishedText[] =>
     isErased(turn, item) || text.trim() === ""

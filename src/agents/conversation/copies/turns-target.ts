@@ -71,13 +71,11 @@ export class TurnsTarget implements JournalTarget<Directory, JournalRow> {
     if (runtime.exists) await put(upTo);
   }
 
-  /** Returns the number of the turn that a turn has replaced. */
   #replacedBy(n: number): number | undefined {
     const { regenerates, edits } = this.context.runtime.turn(n) ?? {};
     return parseItemId(regenerates ?? edits ?? "")?.n;
   }
 
-  /** Returns the numbers of the turns that rows of the journal have changed. */
   #turnsOf(rows: readonly JournalRow[]): number[] {
     const numbers = new Set<number>();
     for (const { type, turn } of rows.flatMap(({ entries }) => entries)) {

@@ -157,7 +157,6 @@ function begin(state: CommittedState, turn: Turn, operation: Operation): CallEnv
   return toRun<CallAddress>(state.record, turn, operation, RUN_START, {});
 }
 
-/** Returns an envelope to the run of a call. */
 function toRun<Body extends CallAddress>(
   record: ConversationIdentity,
   turn: Turn,

@@ -28,7 +28,6 @@ export interface AttemptOutcome {
   isLast: boolean;
 }
 
-/** Records an attempt of the turn's current call. */
 export function withAttempt(turn: Turn, outcome: AttemptOutcome): Turn {
   if (turn.call === null) return turn;
   const { item, profile = 0 } = turn.call;
@@ -90,7 +89,6 @@ export function openRecord({ calls = [] }: Turn): CallRecord | undefined {
   return last?.finishedAt === undefined ? last : undefined;
 }
 
-/** Returns the records of the calls that are over. */
 export function closedRecords({ calls = [] }: Pick<Turn, "calls">): CallRecord[] {
   return calls.filter(({ finishedAt }) => finishedAt !== undefined);
 }

@@ -6,7 +6,6 @@
  */
 import { stemDigits } from "../../../protocol/ids.ts";
 
-/** The members of a turn that its correlation id is made of. */
 export interface CorrelatedTurn {
   readonly stem: string;
   /** As supplied with its message; otherwise absent. */
@@ -17,7 +16,6 @@ export function correlationOf({ stem, correlationId }: CorrelatedTurn): string {
   return correlationId ?? newCorrelation(stem);
 }
 
-/** Returns the correlation id that derives from a stem. */
 export function newCorrelation(stem: string): string {
   return `corr-${stemDigits(stem)}`;
 }

@@ -87,7 +87,6 @@ export function effectsOfTurn(turn: Turn): TurnEffect[] {
   return [{ kind: "model", key: modelKey({ n, call }), turn, call }, ...operations];
 }
 
-/** Returns the key of a turn's model call. */
 export function modelKey({ n, call }: Pick<CallingTurn, "n" | "call">): string {
   return `model:${n}:${call.item}:${call.attempt}`;
 }

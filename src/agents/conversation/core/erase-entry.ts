@@ -25,7 +25,6 @@ export function erasedOperations({ turn, item, turns }: Erasure): string[] {
   });
 }
 
-/** The content that is erased with an entry. */
 export interface Erasure {
   /** Number of the turn. */
   readonly turn: number;

@@ -28,7 +28,6 @@ export interface HookRun extends TaskReservation {
   readonly deadline?: number;
 }
 
-/** The run of a context hook. */
 export interface Assembly extends HookRun {
   /** The other turns that were active when the cycle began. */
   readonly others: readonly ActiveTurn[];
@@ -46,7 +45,6 @@ export interface Learner {
   readonly tainted?: true;
 }
 
-/** The run of an extraction. Its turn is over. */
 export interface Extraction extends HookRun {
   readonly stem: string;
   readonly agentId: string;
@@ -59,7 +57,6 @@ export interface Extraction extends HookRun {
   readonly again?: true;
 }
 
-/** The extractions of a conversation. */
 export interface Extractions {
   /** Running extractions, by the numbers of their turns. */
   readonly running: Readonly<Record<string, Extraction>>;
@@ -74,7 +71,6 @@ export function runningExtractions({ extraction }: { extraction?: Extractions })
   return Object.entries(extraction?.running ?? {}).map(([n, run]) => [Number(n), run]);
 }
 
-/** Returns the extraction of a turn that runs. */
 export function extractionOf(
   { extraction }: { extraction?: Extractions },
   n: number,
@@ -82,7 +78,6 @@ export function extractionOf(
   return extraction?.running[n];
 }
 
-/** Returns a run of a hook as an operation, which the Executor runs. */
 export function hookOperation(turn: TurnKey, hook: PinnedHook, run: HookRun, input: JsonObject): Operation {
   const { library, id, effect, timeoutMs } = hook;
   const { item, attempt, deadline, reserved } = run;

@@ -14,5 +14,4 @@ export interface JournalEntry {
   data?: Json;
 }
 
-/** The entries of one commit. */
 export type JournalRow = JournalRowOf<JournalEntry>;

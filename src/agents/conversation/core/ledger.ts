@@ -53,7 +53,6 @@ function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): A
   }, NOTHING);
 }
 
-/** Returns the usage of a turn. */
 export function spentByTurn(
   { calls, toolCalls = 0, delegated = NOTHING }: Pick<Turn, "calls" | "toolCalls" | "delegated">,
   chain: VersionChain,

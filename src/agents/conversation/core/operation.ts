@@ -147,7 +147,6 @@ export interface Operation extends TaskReservation {
   readonly delivered?: number;
 }
 
-/** The outcome of a request for approval. */
 export interface Approval {
   readonly outcome: ApprovalOutcome;
   /** The person who answered; absent without an answer. */

@@ -194,7 +194,6 @@ export function replacedNumber({
   return id === undefined ? undefined : parseItemId(id)?.n;
 }
 
-/** Returns a turn as the turn that a new turn replaces. */
 export function replacedBy(kind: Replaced["kind"], old: Turn): Replaced {
   return { kind, n: old.n, id: turnId(old) };
 }

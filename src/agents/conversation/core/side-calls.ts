@@ -29,7 +29,6 @@ export type RunningSideCall = SummaryCall | TitleCall;
 
 type Sides = Pick<BaseState, "compactions" | "titling">;
 
-/** Returns the calls that run. */
 export function sideCalls({ compactions, titling }: Sides): RunningSideCall[] {
   const summaries = Object.entries(compactions).flatMap(([session, { call, ...compaction }]) =>
     call === undefined ? [] : [{ ...compaction, call, session }],
@@ -44,17 +43,14 @@ export function sideCallAt(state: Sides, place: SideCallPlace): RunningSideCall 
   return sideCalls(state).find((one) => isAt(one, place));
 }
 
-/** Reports whether two places are equal. */
 export function isAt(one: SideCallPlace, other: SideCallPlace): boolean {
   return one.session === other.session && one.title === other.title;
 }
 
-/** Returns the members of a place. */
 export function placeOfCall({ session, title }: SideCallPlace): SideCallPlace {
   return { session, ...(title && { title }) };
 }
 
-/** Returns the profile of the model of a call. */
 export function sideProfile(
   record: Pick<ConversationIdentity, "agents">,
   { session, title }: SideCallPlace,

@@ -34,9 +34,7 @@ export interface UserMessage {
   correlationId?: string;
   caller: Caller;
   data: Omit<StartTurn, "idempotencyKey">;
-  /** The message that it replies to. */
   replied?: RepliedMessage;
-  /** The turn that its turn replaces. */
   replaces?: Replaced;
   /** That turn, with the parts of it that the new turn needs. */
   replacement?: Replacement;
@@ -101,7 +99,6 @@ export interface ToolCompleted {
   /** As in `AttemptResult`. */
   continuesAt?: number;
   elicited?: Elicited;
-  /** The record of a task of steps. */
   task?: TaskSummary;
   /** The amounts that the run of a workflow has used. */
   spent?: Amounts;
@@ -189,7 +186,6 @@ export interface AgentInvited {
 /** A node of a run invites an agent, after the agent's versions arrived. */
 export interface RunInvited extends Invitation {
   type: "conversation.run.invited";
-  /** The agent that is invited. */
   agentId: string;
   by: Extract<Caller, { type: "workflow" }>;
   content: string;
@@ -257,7 +253,6 @@ export type SideCallFailed = {
   facts?: AttemptFacts;
 } & SideAttempt;
 
-/** The outcome of a side call. */
 export type SideCallSignal = SideCallCompleted | SideCallFailed;
 
 /** The result of a tool that a client ran. */

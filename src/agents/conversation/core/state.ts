@@ -196,7 +196,6 @@ export interface Titling {
   readonly call: SideCall;
 }
 
-/** A compaction that runs. */
 export type RunningCompaction = SessionCompaction & { readonly call: SideCall };
 
 /** The part of the state in every journal row. A wake reads the newest row only. */
@@ -309,7 +308,6 @@ export function callContext(
   };
 }
 
-/** Returns the workspace of a conversation. */
 export function workspaceIn({
   id,
   call,

@@ -24,7 +24,6 @@ export function taintOfMessage({ input, ...message }: Message): Taint {
   return joinTaints(taintOfText(message), isDocument ? ["document"] : []);
 }
 
-/** Returns the taint of an operation's result, or of its error. */
 export function taintOfResult(
   operation: Pick<Operation, "tool" | "result"> &
     Partial<Pick<Operation, "target" | "remote" | "status" | "approval" | "resultTaint">>,
@@ -76,7 +75,6 @@ export function taintOfTurn({
   );
 }
 
-/** Returns the taint of the request that led to the calls of a reply. */
 export function taintOfCall({ replies }: Pick<Turn, "replies">, reply: number): Taint {
   return wholeTaint(replies[reply] ?? {});
 }

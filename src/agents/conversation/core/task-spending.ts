@@ -52,7 +52,6 @@ function asksModel({ action }: PinnedStep): boolean {
   return action.kind === "llm";
 }
 
-/** Returns the usage of a task's models. */
 export function spentByTask({ models }: Pick<TaskSummary, "models">): Amounts {
   return models === undefined ? NOTHING : amountsOfModels(models);
 }

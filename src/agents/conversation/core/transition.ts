@@ -43,7 +43,6 @@ export interface Transition {
   readonly superseded?: { n: number; by: string; sessions: Readonly<Record<string, number>> };
   /** Entries with erased content; absent if empty. */
   readonly erased?: readonly Erasure[];
-  /** Envelopes to send. */
   readonly envelopes: readonly NewEnvelope[];
 }
 

@@ -46,7 +46,6 @@ export interface Turn {
   readonly edits?: string;
   /** The number of replies that it took over from the turn that it regenerates; 0 when absent. */
   readonly taken?: number;
-  /** The id of the turn that replaced this turn. */
   readonly replacedBy?: string;
   /** The correlation id of its message, as supplied. `correlationOf` returns the id of any turn. */
   readonly correlationId?: string;
@@ -152,7 +151,6 @@ export interface Turn {
   readonly erased?: readonly number[];
 }
 
-/** A memory recalled for a turn. */
 export interface UsedMemory {
   readonly id: string;
   readonly version: number;
@@ -160,7 +158,6 @@ export interface UsedMemory {
   readonly tainted?: true;
 }
 
-/** The memories recalled for a cycle. */
 export interface Recalled {
   readonly used: readonly UsedMemory[];
   /** The note for the model; absent without memories. Removed when the turn ends. */
@@ -200,7 +197,6 @@ export interface RunInvitation {
   readonly passes?: true;
 }
 
-/** A message with a reply. */
 export interface RepliedMessage {
   readonly role: "user" | "agent";
   /** The author; absent for the agent's own message if the conversation has one agent. */
@@ -238,7 +234,6 @@ export type TurnRequest = Pick<
   | "budget"
 >;
 
-/** A turn that waits for the model. */
 export type CallingTurn = Turn & { readonly call: ModelCall };
 
 export interface ModelCall {
@@ -272,7 +267,6 @@ export interface DeferredModel {
   readonly notBefore: number;
 }
 
-/** One reply of the model. */
 export interface Reply {
   readonly item: number;
   readonly text: string;

@@ -11,7 +11,6 @@ import { toIso } from "../../../shared/time.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import type { Operation, OperationTarget } from "./operation.ts";
 
-/** Returns the ids that an entry names. */
 export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
   const ids = { turnId: turnId(turn) };
   if (item === undefined || type === "entry.erased") return ids;

@@ -11,7 +11,6 @@ import type { Transition } from "./transition.ts";
 import type { Turn } from "./turn.ts";
 import { openOperations } from "./turn-operations.ts";
 
-/** Returns the calls that wait for a person. */
 export function waitingCalls({
   record,
   active,

@@ -26,7 +26,6 @@ const RESULT_WAITS = ["tools", "agents", "person", "client", "handle"] as const;
  */
 export type Wait = "queue" | "model" | ResultWait | "cycle" | "background";
 
-/** Returns the wait of an active turn. */
 export function waitOf(turn: Turn): Wait {
   if (turn.queued) return "queue";
   if (turn.call !== null || turn.assembly !== undefined) return "model";

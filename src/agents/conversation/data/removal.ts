@@ -191,7 +191,6 @@ export class ConversationRemoval extends ActorRemoval<RemovalContext & ActorRemo
   }
 }
 
-/** Returns the number of attempts of a turn's hook. */
 function attemptsOfHook({ hooks = {} }: Turn, item: number): number {
   const { assembly, attempt, earlier = [], extraction, extractionAttempt } = hooks;
   const all = [...earlier, [assembly, attempt] as const, [extraction, extractionAttempt] as const];

@@ -65,7 +65,6 @@ export interface EffectContext
   compacted(call: SummaryCall): { turn: CompactedTurn; history: () => ContextMessage[] };
   /** As `report`. */
   reportSideCall(outcome: SideCallSignal): boolean;
-  /** Returns an ended turn. */
   finished(n: number): Turn;
   /** Returns the turn as it would be after a signal, without a commit; `undefined` if the signal cannot be planned. */
   preview(signal: EffectSignal): Turn | undefined;

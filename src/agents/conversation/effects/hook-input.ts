@@ -13,7 +13,6 @@ import { taintOfTurn } from "../core/taints.ts";
 import type { Turn } from "../core/turn.ts";
 import { finalReply, operationsOf } from "../core/turn-operations.ts";
 
-/** The input of a hook, and its taint. */
 interface HookInput {
   input: JsonObject;
   taint: Taint;

@@ -62,7 +62,6 @@ export class SessionWindows {
     );
   }
 
-  /** Returns the history that a compaction covers. */
   messagesBefore(
     compaction: Pick<SessionCompaction, "cover" | "upTo">,
     turn: Pick<Turn, "agentId" | "tools">,

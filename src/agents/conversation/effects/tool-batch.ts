@@ -130,7 +130,6 @@ function answerOf({ elicited }: Operation): ElicitedAnswer | undefined {
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };
 
-/** Returns the code of a hook, and its input. */
 function hookInvocation(
   { task }: PinnedHook,
   { tool, input }: Pick<Operation, "tool" | "input">,

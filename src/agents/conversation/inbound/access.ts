@@ -33,7 +33,6 @@ export class ConversationAccess {
     return state;
   }
 
-  /** Reports whether the conversation exists and this principal may read it. */
   mayRead(principal: Principal): boolean {
     const { runtime } = this.context;
     return runtime.exists && mayRead(runtime.state.record, principal);

@@ -146,7 +146,6 @@ export class PrincipalRequests {
     return changed;
   }
 
-  /** Returns the operations that a principal answered with a key. */
   answeredWith(principal: Principal, key: string): string[] {
     this.context.access.stateFor(principal);
     return [...this.context.runtime.store.answeredWith(callerOf(principal), key)];

@@ -46,7 +46,6 @@ interface SubscribersContext
   queries: Pick<ConversationQueries, "replay">;
 }
 
-/** A subscriber, as stored. */
 interface Subscriber {
   to: ActorAddress;
   /** The user with the rights of the subscription. */

@@ -36,7 +36,6 @@ interface WebhooksContext extends Pick<ActorContext, "keyValue" | "postWebhook">
   subscribers: Pick<Subscribers, "subscribe" | "unsubscribe">;
 }
 
-/** A webhook, as stored. */
 interface StoredWebhook extends NewWebhook {
   principal: Principal;
 }
@@ -77,7 +76,6 @@ export class Webhooks {
     return viewOf(hook);
   }
 
-  /** Returns the webhooks of a person for a turn. */
   list({ subject }: Principal, turnId: string): WebhookView[] {
     return this.#of(turnId)
       .filter(({ principal }) => principal.subject === subject)

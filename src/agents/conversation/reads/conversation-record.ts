@@ -124,7 +124,6 @@ export class ConversationRecord {
     return { ...shown, events };
   }
 
-  /** Returns the fold up to entry `seq`. */
   #folded(seq: number): Fold {
     const from = this.#fold.seq > seq ? NEW_FOLD : this.#fold;
     const until = Math.min(seq, from.seq + this.maxFolded);

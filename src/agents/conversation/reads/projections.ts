@@ -43,7 +43,6 @@ export interface WholeInput extends ProjectionInput {
   readonly newest: (isShown: (entry: JournalEntry) => boolean) => readonly Place[];
 }
 
-/** A projection that is no list. */
 export type WholeProjection = Exclude<Projection, { name: "timeline" | "canonical_timeline" }>;
 
 type Whole<Name extends WholeProjection["name"]> = Extract<WholeProjection, { name: Name }>;
@@ -117,7 +116,6 @@ export const WHOLE: { readonly [Name in WholeProjection["name"]]: (input: WholeI
   pending_tool_calls: (input) => ({ ...base("pending_tool_calls", input), calls: pendingCalls(input) }),
 };
 
-/** The roles of canonical events in a context. */
 const ROLES: Readonly<Partial<Record<CanonicalEvent["type"], "user" | "assistant" | "tool">>> = {
   "conv.in.message.received": "user",
   "conv.out.assistant.completed": "assistant",

@@ -89,7 +89,6 @@ function entriesOf({ journal }: RecordStore, { n }: Turn, first: number, last: n
   return entries;
 }
 
-/** Returns a page of the incidents in the journal. */
 export function readIncidents(
   state: ConversationState,
   store: RecordStore,

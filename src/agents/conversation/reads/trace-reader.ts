@@ -28,7 +28,6 @@ export const MAX_TRACE_TURNS = 200;
 export const MAX_TRACE_SPANS = 1_000;
 
 interface Turns {
-  /** Returns a turn with its content. */
   read(n: number): Turn | undefined;
   /** Returns turns after number `n` without their content, ascending. */
   after(n: number, limit: number): { turns: readonly TurnFacts[]; more: boolean };
@@ -42,7 +41,6 @@ export interface TraceOptions {
   invitedBy?: string | undefined;
 }
 
-/** Returns the part of the trace of `turn`. */
 export function readTrace(
   { record }: Pick<ConversationState, "record">,
   turn: Turn,
@@ -141,7 +139,6 @@ function endOf(turn: Pick<Turn, "completedAt"> | undefined): number {
   return turn?.completedAt ?? Infinity;
 }
 
-/** Returns the spans of a turn as readers get them. */
 export function spanViews(record: ConversationState["record"], turn: Turn): SpanView[] {
   return spansOf(record, turn).map(spanView);
 }

@@ -114,7 +114,6 @@ export function messageView(turn: Turn, item: number, at: number): MessageView |
   return { ...base, role: "agent", content, agentId, ...defined({ stopped, notice }) };
 }
 
-/** Reports whether an entry adds a message to the transcript. */
 export function isTranscriptEntry({ type, data }: JournalEntry): boolean {
   return type === "message.user" || (type === "message.completed" && !isInterim(data));
 }
@@ -137,7 +136,6 @@ export function turnSummaryView(turn: TurnFacts): TurnSummary {
   };
 }
 
-/** Returns a turn's summary with the data of its answer and its spending. */
 export function answeredTurnView(
   record: ConversationIdentity,
   turn: Turn,
@@ -286,13 +284,11 @@ function inputOf(record: Agents, { agentId }: Turn, operation: Operation): Shown
   return isAsked ? shownCall(chainOf(record, agentId), operation) : { input: operation.input };
 }
 
-/** Returns an operation with the answer to its request for approval. */
 export function resolvedApproval(record: Agents, turn: Turn, operation: Operation): ResolvedApproval {
   const ids = { operationId: operationId(turn, operation.item), turnId: turnId(turn) };
   return { ...ids, approval: {}, ...approvalMember(record, turn, operation) };
 }
 
-/** Returns the approval of an operation as a member, if it needs approval. */
 function approvalMember(record: Agents, turn: Turn, operation: Operation): { approval?: ApprovalView } {
   const { approval, deadline } = operation;
   if (awaitsApproval(operation)) {
@@ -330,7 +326,6 @@ export function journalEntryView(
 /** The entries that a message's signal causes. The message causes the entries after them. */
 const OF_SIGNAL: ReadonlySet<JournalEntry["type"]> = new Set(["turn.started", "message.user"]);
 
-/** Returns the cause of an entry. */
 function linksOf(
   { type, data }: JournalEntry,
   turn: (TurnKey & Pick<Turn, "clientId" | "correlationId">) | undefined,

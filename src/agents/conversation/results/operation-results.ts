@@ -34,7 +34,6 @@ import { operationAt } from "../inbound/message-checks.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { LargeResults } from "./large-results.ts";
 
-/** The end of the run of a call. */
 interface RunEnd {
   operationId: string;
   attempt: number;
@@ -44,7 +43,6 @@ interface RunEnd {
 
 interface ResultsContext extends Pick<RuntimeContext, "clock" | "isErased"> {
   handles: Handles;
-  /** Publishes the progress of an operation. */
   onProgress(turn: Turn, operationId: string, progress: Json): void;
   large: Pick<LargeResults, "viewOf">;
   shell: Pick<ConversationShell, "tick" | "retryUnsaved" | "commit">;
@@ -294,7 +292,6 @@ export class OperationResults {
     await this.context.shell.commit([{ type: "conversation.tool.late", ...late }]);
   }
 
-  /** Returns the hook that runs as an operation with this id. */
   #hookAt(id: string) {
     const found = resolveId(id, "op", this.context.runtime.turn);
     if (found === null) return undefined;

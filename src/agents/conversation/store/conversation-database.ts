@@ -270,7 +270,6 @@ export class ConversationDatabase {
     if (id !== undefined) this.keyValue.put(seenKey(caller, id, correlationId), -1 - n);
   }
 
-  /** Reports whether a late result of an operation was noted. */
   hasLateResult(operationId: string): boolean {
     return this.keyValue.get(lateKey(operationId)) !== undefined;
   }
@@ -285,7 +284,6 @@ export class ConversationDatabase {
     return this.keyValue.get<string[]>(answerKey(caller, key)) ?? [];
   }
 
-  /** Notes the operations that a caller answers with a key. */
   noteAnswered(caller: Caller, key: string, operationIds: readonly string[]): void {
     this.keyValue.put(answerKey(caller, key), operationIds);
   }

@@ -1,7 +1,6 @@
 /** The schema of a conversation's storage, and its migrations. */
 import type { ActorSchema } from "../../base/storage/schema-upgrade.ts";
 
-/** The key of the record. */
 export const RECORD_KEY = "conversation";
 
 /** The prefixes of a conversation's keys, except the key of its record. */

@@ -27,7 +27,6 @@ const NAMING = `SELECT 1 AS found FROM cf_agents_events
 const TABLE = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ?";
 const NAMING_TEXT = "SELECT 1 AS found FROM cf_agents_long_text WHERE instr(text, ?) > 0 LIMIT 1";
 const NAMING_SIGNAL = "SELECT 1 AS found FROM signals WHERE instr(body, ?) > 0 LIMIT 1";
-/** Turns that may quote an entry. */
 const QUOTING = `SELECT n FROM turns WHERE status <> 'active' AND n > ?1
   AND (instr(body, ?2) > 0 OR instr(body, '"concurrentNote"') > 0) ORDER BY n`;
 

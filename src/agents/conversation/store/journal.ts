@@ -316,7 +316,6 @@ export function unpackHead({
   };
 }
 
-/** Returns the amounts that the usage of a conversation contains. */
 function amountsOfUsage({ calls, inputTokens, outputTokens, nanoDollars }: UsageTotals): Amounts {
   return { tokens: inputTokens + outputTokens, nanoDollars, toolCalls: 0, modelCalls: calls };
 }

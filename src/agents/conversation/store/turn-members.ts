@@ -67,7 +67,6 @@ export function packMembers(
   return { packed, stored };
 }
 
-/** Returns the texts that an object refers to. */
 export function referencesOf(packed: PackedMembers, id: string): TextReference[] {
   return Object.entries({ ...packed.$texts, ...packed.$json }).map(([member, bytes]) => ({
     key: memberKey(id, member),

@@ -53,7 +53,6 @@ export function packTurn(turn: Turn, before: StoredParts = NO_PARTS): PackedTurn
   return isRecorded(turn) ? packRecorded(turn, before) : packWhole(turn, before);
 }
 
-/** Returns the name of an element of a list. */
 export function placeOf(list: ListName, index: number): string {
   return `${list}.${index}`;
 }

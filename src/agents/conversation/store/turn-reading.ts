@@ -40,7 +40,6 @@ export type TurnFacts = Pick<
 /** The columns of a turn's row; the body is JSON. */
 export type TurnColumns = { n: number; status: string; body: string };
 
-/** Reads texts by key. */
 export type ReadTexts = (references: readonly TextReference[]) => ReadonlyMap<string, string>;
 
 /** The newest version of a list's element. */

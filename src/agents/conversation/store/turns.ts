@@ -34,7 +34,6 @@ const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC 
 /** Maximum number of rows in a search for the newest turns of a kind. */
 const MAX_LOOK_BACK = 64;
 
-/** The outcome of a write. */
 export interface Written {
   /** The parts outside the row: pass them with the turn's next form. */
   stored: StoredParts | undefined;

@@ -39,7 +39,6 @@ export function effectsAfter(changes: readonly RunChange[], state: RunState): Ru
   return [...own, ...advanceOf(state)];
 }
 
-/** Returns the keys of effects that ended with these changes. */
 export function endedBy(changes: readonly (RunChange & { before: RunState })[], state: RunState): string[] {
   return changes.flatMap(({ before, tokens }) =>
     [...tokens].flatMap((id) => {

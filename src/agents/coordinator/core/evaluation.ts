@@ -45,7 +45,6 @@ export function areas(
   };
 }
 
-/** Returns the variables of the transitions of a token. */
 export function variablesOf(draft: Draft, { scope, fanIn }: Token, meter: Meter): Variables {
   return { ...areas(draft, scope, meter), fanIn };
 }

@@ -118,7 +118,6 @@ function divided(firing: readonly Firing[], size: number): PartBranches[][] {
   return parts;
 }
 
-/** Creates the tokens of the branches of a fan-out. */
 export function createBranches(
   draft: Draft,
   id: number,

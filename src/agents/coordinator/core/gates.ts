@@ -49,7 +49,6 @@ function isGate({ record, tokens }: RunState, id: number): boolean {
 const COMMENT = { type: "string", maxLength: 10_000 };
 const APPROVED = { type: "boolean" };
 
-/** Returns the JSON Schema of the answer to a question. */
 export function answerSchema({ kind, schema = {} }: HumanAction): JsonObject {
   switch (kind) {
     case "human.input":

@@ -16,7 +16,6 @@ import { MAX_BRANCH_MESSAGE, MAX_PART_RESULT_LENGTH } from "./run-limits.ts";
 import type { Branch, FanOut, Meeting } from "./state.ts";
 import { valueAt } from "./values.ts";
 
-/** Begins the branches of a part. */
 export function beginPart(
   draft: Draft,
   { group, origin, path, counts, first, total, branches }: PartStart,

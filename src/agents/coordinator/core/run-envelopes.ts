@@ -79,7 +79,6 @@ interface Started {
   kind: "workflow" | "agent" | "part";
 }
 
-/** Returns the envelopes that a change owes. */
 export function runEnvelopes(
   before: RunState,
   { state, tokens, fanOuts, entries }: RunChange,
@@ -161,7 +160,6 @@ function isUnknown(data: Json | undefined): boolean {
   return isJsonObject(error) && error.code === "OUTCOME_UNKNOWN";
 }
 
-/** Returns the id of the conversation for the agent of a token. */
 export function calledBy(record: RunRecord, { id: token, node }: Token, attempt: number): string {
   const { id, stem } = record;
   const inviting = invitingOrigin(record, node);

@@ -8,7 +8,6 @@ export const MAX_TOKEN_STEPS = 200_000;
 export const MAX_COMMIT_STEPS = 250_000;
 /** Steps of a token without its expressions. */
 export const STEPS_OF_TOKEN = 100;
-/** Steps of a branch that is merged. */
 export const STEPS_OF_BRANCH = 10;
 /** Maximum number of open sub-workflows and agents of one run. The outbox has room for their starts and their cancellations. */
 export const MAX_OPEN_CALLS = 1_000;

@@ -82,7 +82,6 @@ export interface NodeEnded {
   readonly token: number;
   readonly attempt: number;
   readonly outcome: NodeOutcome;
-  /** The failure is transient. */
   readonly transient?: true;
   /** The id of the rule that denied the task while it ran. */
   readonly rule?: string;

@@ -40,7 +40,6 @@ interface RunTimes {
   readonly from: number;
 }
 
-/** Returns the spans that a commit has ended. */
 export function endedSpans(before: RunState, { at, entries }: SpannedRow): Span[] {
   const { record, retried } = before;
   const open = (id: number): OpenWork | undefined => {
@@ -210,7 +209,6 @@ function nodeSpan(
   ];
 }
 
-/** Returns the code of the error in the data of an entry. */
 export function codeOf(data: Json | undefined): string | undefined {
   const error = isJsonObject(data) ? data.error : undefined;
   return isJsonObject(error) && typeof error.code === "string" ? error.code : undefined;

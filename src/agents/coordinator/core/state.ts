@@ -14,7 +14,6 @@ export interface RunState {
   readonly seq: number;
   /** Tokens and fan-outs made so far, which is also the number of the next token or fan-out. */
   readonly made: { readonly tokens: number; readonly fanOuts: number };
-  /** The area `state`. */
   readonly state: JsonObject;
   /** The scope of tokens outside branches. */
   readonly root: Scope;
@@ -67,7 +66,6 @@ export interface Scope {
   readonly output: Json;
 }
 
-/** A branch of a fan-out. */
 export interface Branch extends Scope {
   /** The numbers of its tokens that wait at the fan-in. */
   readonly arrived: readonly number[];
@@ -106,7 +104,6 @@ export interface PartTally {
 /** The place of a scope: `null` for the run, otherwise a branch of a fan-out. */
 export type ScopeKey = { readonly fanOut: number; readonly branch: number } | null;
 
-/** One fan-out of one token. */
 export interface FanOut {
   readonly id: number;
   readonly group: string;
@@ -167,7 +164,6 @@ export interface Again {
   readonly operations: number;
 }
 
-/** The work of a token. */
 export type Phase =
   /** The node has not begun. After a retry it has its earlier input. */
   | { readonly kind: "ready"; readonly input?: JsonObject }
@@ -213,7 +209,6 @@ export function resolved({ input, attempt }: Working, outcome: NodeOutcome): Res
 /** The end of the work of a node. */
 export type NodeOutcome = { readonly output: Json } | { readonly error: RunError };
 
-/** Reports whether a run is final. */
 export function isOver({ status }: Pick<RunState, "status">): boolean {
   return status !== "running" && status !== "waiting";
 }

@@ -231,7 +231,6 @@ function followOne(draft: Draft, token: Token, { transition, items }: Firing): n
   return arrivesAt === null ? [] : [arrivesAt.fanOut];
 }
 
-/** Reports whether a transition joins the branches of a fan-out. */
 function isArrival(draft: Draft, fanOut: number, { synchronization }: WorkflowTransition): boolean {
   return synchronization !== undefined && synchronization.siblingGroup === draft.fanOut(fanOut).group;
 }

@@ -19,7 +19,6 @@ export function correlationOf({ id, correlationId }: Pick<TracedRun, "id" | "cor
   return correlationId ?? id;
 }
 
-/** Returns the place of a run, and its parent if it has one. */
 export const traceOf = ({ id, traceparent }: TracedRun) => placeOf(id, id, traceparent);
 
 /** Returns the id of the span of a token's work. `before`: the number of attempts before the newest retry of the run. */
@@ -28,7 +27,6 @@ export function nodeSpanId(record: TracedRun, token: number, before: number): st
   return spanIdOf(before === 0 ? id : `${id}:${before}`);
 }
 
-/** Returns the trail of the calls of a node. */
 export function nodeTrail(
   record: TracedRun,
   { id, again }: Pick<Token, "id" | "again">,

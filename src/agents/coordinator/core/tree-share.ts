@@ -32,7 +32,6 @@ export function nextShare(free: number, others: number): number {
   return free < 1 ? 0 : Math.max(1, Math.floor(free / (others + 1)));
 }
 
-/** Returns the share of a run that gets `runs` runs of the share above. */
 export function treeShareBelow(above: TreeShare, runs: number): TreeShare {
   return { runs, tokens: Math.max(1, Math.floor((above.tokens * runs) / above.runs)) };
 }

@@ -46,7 +46,6 @@ export function initialState({ contextSchema }: WorkflowDefinition): JsonObject 
   return structuredClone(Object.fromEntries(defaults));
 }
 
-/** The output of a completed branch. */
 export interface BranchOutput {
   readonly index: number;
   readonly output: Json;

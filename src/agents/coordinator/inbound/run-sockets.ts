@@ -133,7 +133,6 @@ export class RunSockets {
     }
   }
 
-  /** Forgets a connection that is closed. */
   closed(client: Client): void {
     this.#readers.closed(client);
     this.context.events.forget();

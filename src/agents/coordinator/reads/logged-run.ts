@@ -16,7 +16,6 @@ import { codeOf } from "../core/spans.ts";
 import { correlationOf } from "../core/trace.ts";
 import type { RunJournalRow } from "../store/run-journal.ts";
 
-/** The run of a copy. */
 type CopiedRun = StoredRun & CopiedActor<RunJournalRow>;
 
 /** Returns a run as the source of its entries in the log. */

@@ -12,7 +12,6 @@ import { type JournalRowOf, lastSeq } from "../../../shared/journal-row.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Head } from "../core/head.ts";
 
-/** A commit in the journal. */
 export type RunJournalRow = JournalRowOf<RunEntry>;
 
 const INSERT = "INSERT INTO run_journal (seq, at, body) VALUES (?, ?, ?)";
@@ -53,7 +52,6 @@ export class RunJournal {
     return this.#unpack(stored).row;
   }
 
-  /** Returns the row with an entry, if it exists. */
   holding(seq: number): RunJournalRow | undefined {
     const [stored] = this.database.all<Row>(HOLDING, seq);
     const row = stored && this.#unpack(stored).row;

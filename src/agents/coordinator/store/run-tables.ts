@@ -1,7 +1,6 @@
 /** The schema of a run's storage. */
 import type { ActorSchema } from "../../base/storage/schema-upgrade.ts";
 
-/** The key of the record. */
 export const RUN_KEY = "run";
 
 export const RUN_SCHEMA: ActorSchema = { of: "run", first: 1, steps: [] };

@@ -40,7 +40,6 @@ export class TokenTable {
     private readonly texts: LongText,
   ) {}
 
-  /** Writes the tokens that a change touched. */
   put(before: RunState, { state, tokens }: RunChange, row: RunJournalRow): void {
     const begun = new Map(row.entries.flatMap(beginningOf));
     for (const id of tokens) {

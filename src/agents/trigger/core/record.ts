@@ -35,7 +35,6 @@ export interface Due {
   readonly retryAt: number;
 }
 
-/** One start of a trigger. */
 export interface Firing extends Pick<CallTrail, "traceparent"> {
   readonly id: string;
   readonly tenant: string;

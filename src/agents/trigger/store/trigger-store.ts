@@ -16,7 +16,6 @@ const FIND = "SELECT hash, started FROM trigger_deliveries WHERE id = ? AND at >
 const FORGET =
   "DELETE FROM trigger_deliveries WHERE id IN (SELECT id FROM trigger_deliveries WHERE at <= ? ORDER BY at LIMIT 100)";
 
-/** A delivery with its start. */
 export interface StoredDelivery {
   /** The SHA-256 of its body. */
   readonly hash: string;

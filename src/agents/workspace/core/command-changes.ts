@@ -7,7 +7,6 @@
 import { oidOf } from "../../../git/objects.ts";
 import type { TreeFile, WorkingTree } from "./working-tree.ts";
 
-/** A file that a command changed. */
 export interface CommandChange {
   path: string;
   /** The mode and the object id when the command began, with a space between; `null` for a new file. */

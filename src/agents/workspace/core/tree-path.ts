@@ -29,12 +29,10 @@ function leaves(path: string): boolean {
   return path.startsWith("/");
 }
 
-/** Returns the error of a path outside of the root. */
 export function outside(message: string): DramatisError {
   return new DramatisError("PERMISSION_DENIED", message, { rule: "sandbox" });
 }
 
-/** Returns the segments of a path or of the target of a link. */
 export function segmentsOf(path: string): string[] {
   return path.split("/").filter((segment) => segment !== "" && segment !== ".");
 }

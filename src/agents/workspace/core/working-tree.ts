@@ -17,7 +17,6 @@ import { outside, segmentsOf, treePath } from "./tree-path.ts";
 /** A file, a program, or a symbolic link, as Git writes them. */
 export type FileMode = "100644" | "100755" | "120000";
 
-/** A file of the commit. */
 export interface BaseFile {
   readonly oid: string;
   readonly mode: string;
@@ -31,7 +30,6 @@ export interface TreeFile {
 /** Changed files by path; `null` if the file is deleted. */
 export type Changes = ReadonlyMap<string, TreeFile | null>;
 
-/** The kind of a change. */
 export type ChangeKind = "added" | "modified" | "deleted";
 
 /** Bytes of one file. A row of SQLite holds 2 MB. */

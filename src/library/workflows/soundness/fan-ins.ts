@@ -44,7 +44,6 @@ function mixedIssue({ kind, transition, inner }: Mixed, at: Places): InputIssue 
   return at.transition(transition, "SOUND-5", message);
 }
 
-/** Groups the fan-outs by origin and group. */
 function byOrigin(fanOuts: readonly FanOut[]): FanOut[][] {
   return [...Map.groupBy(fanOuts, ({ group, origin }) => `${origin.node} ${group}`).values()];
 }

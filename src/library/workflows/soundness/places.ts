@@ -16,7 +16,6 @@ export interface FanOut {
   depth: number;
   /** The transitions that make its branches. */
   starts: Set<WorkflowTransition>;
-  /** The transitions that join its branches. */
   joins: Set<WorkflowTransition>;
 }
 
@@ -46,7 +45,6 @@ export interface Mixed {
   inner: string;
 }
 
-/** The places of a workflow. */
 export interface Atlas {
   places: Place[];
   fanOuts: FanOut[];

@@ -9,7 +9,6 @@ export interface Facts extends Omit<IndexEntry, "text" | "isCut">, TextDescripti
   hash: number;
 }
 
-/** A vector with integer components. */
 export interface QuantizedVector {
   /** Multiplier that restores the components. 0 means that the text has no vector. */
   scale: number;

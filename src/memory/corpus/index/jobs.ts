@@ -49,7 +49,6 @@ export interface IndexStatus {
   error?: { message: string; since: number; retryAt: number };
 }
 
-/** The memories of an index, and its embedders. */
 export interface IndexedMemories {
   /** The embedder of new vectors, or `null`. */
   embedder(): Promise<Embedder | null>;

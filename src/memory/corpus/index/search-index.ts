@@ -326,7 +326,6 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     for (const first of vectors) this.#staleVectors.add(first);
   }
 
-  /** Returns the state with a space for the embedder of prepared vectors. */
   #wanting(entries: readonly IndexEntry[], { wanted }: PreparedVectors): SpacesState {
     const state = this.#state();
     if (wanted === undefined) return state.spaces.length > 0 ? state : this.#added(state, null, entries);

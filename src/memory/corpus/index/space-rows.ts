@@ -68,13 +68,11 @@ export interface ReadBlock {
   vectors?: VectorBlock;
 }
 
-/** The spaces of an index in storage. */
 export interface StoredSpaces {
   database: ActorDatabase;
   clock: Pick<Clock, "now" | "timer">;
   state(): SpacesState;
   save(state: SpacesState): void;
-  /** Stores the changed rows of a space. */
   changed(space: Space, edit: SpaceEdit): void;
 }
 
@@ -168,7 +166,6 @@ export class SpaceRows {
     return Math.floor(n / this.vectorsPerRow);
   }
 
-  /** The range of keys of the rows that have vectors. */
   get vectorKeys(): [from: number, to: number] {
     const kind = this.isJoined ? BLOCKS : VECTORS;
     return [keyOf(this.space.number, kind, 0), keyOf(this.space.number, kind + 1, 0)];

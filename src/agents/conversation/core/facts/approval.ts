@@ -21,7 +21,6 @@ import { askView } from "../view-members.ts";
 import { resumed } from "./agent-call.ts";
 import type { EntryOfTurn, FrameBody, TurnStep } from "./fact.ts";
 
-/** The data of the entry of an answer. */
 export interface AnswerData {
   outcome: ApprovalOutcome;
   by?: Caller;

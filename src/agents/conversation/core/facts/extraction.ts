@@ -208,7 +208,6 @@ function attempted(transition: Transition, n: number, { attempt }: Pick<Extracti
   return { ...transition, extractions: [...transition.extractions, { n, attempt }] };
 }
 
-/** Changes the reservation of an extraction. */
 export function reserveExtraction(
   transition: Transition,
   of: number,

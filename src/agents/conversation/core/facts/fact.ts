@@ -62,7 +62,6 @@ export class TurnStep {
     return { type, turn: this.turn.n, ...defined({ item, data }) };
   }
 
-  /** Changes members of the turn. */
   change(members: Partial<Turn>, ...entries: JournalEntry[]): Transition {
     return this.replace({ ...this.turn, ...members }, ...entries);
   }
@@ -71,7 +70,6 @@ export class TurnStep {
     return withTurn(this.transition, turn, entries);
   }
 
-  /** Returns the turn with a changed operation. */
   withOperation(item: number, changed: (operation: Operation) => Operation): Turn {
     const operations = this.turn.operations.map((one) => (one.item === item ? changed(one) : one));
     return { ...this.turn, operations };
@@ -99,7 +97,6 @@ export type FrameBody = {
   [Type in FrameType]: Pick<Extract<Frame, { type: Type }>, "type" | "data" | "messageId" | "operationId">;
 }[FrameType];
 
-/** Returns the frame of an entry with this data. */
 export type Shown<Data> = (data: Data, of: EntryOfTurn) => FrameBody;
 
 /** Marks entries without a frame. */

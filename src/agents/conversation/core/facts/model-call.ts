@@ -22,7 +22,6 @@ export const modelCall = {
     return on.replace({ ...turn, call, items: items + 1 }, on.entry("message.started", items));
   },
 
-  /** Records the outcome of an attempt of the current call. */
   RECORD_ATTEMPT(
     on: TurnStep,
     { recalled, ...outcome }: { recalled?: Recalled } & AttemptOutcome,

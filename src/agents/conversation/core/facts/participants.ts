@@ -87,7 +87,6 @@ function withParticipants(
   return noted({ ...transition, state: { ...state, record } }, { type, data });
 }
 
-/** Marks a deleted agent. */
 function withDeleted(
   [first, ...others]: ConversationIdentity["agents"],
   id: string,

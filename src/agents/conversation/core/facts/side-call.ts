@@ -101,7 +101,6 @@ export function withoutReservations({
   return { compactions: Object.fromEntries(left), ...(titling && { titling: unreserved(titling) }) };
 }
 
-/** Changes a running call. */
 function withCall(
   transition: Transition,
   place: SideCallPlace,

@@ -16,9 +16,7 @@ import type { CallingTurn, CallRecord, Reply, Turn } from "../turn.ts";
 import { isStuck } from "./repeats.ts";
 import { isLastCall } from "./results.ts";
 
-/** A turn as of a model call. */
 export interface TurnAsOfCall {
-  /** The number of the call. */
   number: number;
   turn: CallingTurn;
   /** The reply to the call; absent if it has none, or if the reply was withdrawn. */

@@ -71,7 +71,6 @@ export function checkExpiry({ expiresAt }: { expiresAt: number }, now: number): 
   if (expiresAt <= now) throw conflict("The result was not accepted: its handle has expired.");
 }
 
-/** Returns the result of a deferred operation at its expiry. */
 export function expiredDeferral({ toolCallId, name, effect }: Operation): ToolResult {
   const message =
     effect === "once"

@@ -55,7 +55,6 @@ const facts = {
   metadata: z.record(z.string(), z.json()).optional(),
 };
 
-/** The memory of an operation. */
 const named = { memoryId: id.optional(), key: facts.key };
 const isNamed = ({ memoryId, key }: { memoryId?: string | undefined; key?: string | undefined }) =>
   (memoryId === undefined) !== (key === undefined);

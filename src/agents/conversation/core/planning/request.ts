@@ -20,7 +20,6 @@ export interface PlannedRequest {
   moves: readonly ContextMessage[];
   /** Replaces the choice of tools in `assembled`; absent if the request keeps its own. */
   toolChoice?: ModelContext["toolChoice"];
-  /** The taint of `assembled`. */
   taint?: Taint;
 }
 

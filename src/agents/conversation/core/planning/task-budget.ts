@@ -30,7 +30,6 @@ import { failTurn } from "./cancel.ts";
 import { resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
-/** An attempt that is to reserve. */
 interface Request extends TaskReservation {
   turn: number;
   item: number;

@@ -54,7 +54,6 @@ const MAX_LISTED_TOOLS = 50;
 /** Length of a name in such an error. */
 const MAX_NAME_QUOTE = 100;
 
-/** The outcome of the checks of a call. */
 interface Checked {
   /** Absent if the call may run, or may ask a person. */
   refusal?: { code: ToolErrorCode; message: string };
@@ -288,7 +287,6 @@ function judged(name: string, isClient: boolean, note: PolicyNote): Checked {
   return { ...refused("PERMISSION_DENIED", message), ...policy };
 }
 
-/** Returns a tool result that reports a failure. */
 export function failure(
   toolCallId: string,
   code: ToolErrorCode,

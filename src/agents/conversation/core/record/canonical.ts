@@ -57,7 +57,6 @@ export function canonicalEvents(numbered: Numbered, { record, turnOf }: Place): 
   return [...deltas, event(`${seq}`, "conv.out.assistant.completed", data)];
 }
 
-/** Returns the subject of a conversation. */
 export function subjectOf({ projectId, id }: Place["record"]): string {
   return `project/${encodeURIComponent(projectId)}/conversation/${encodeURIComponent(id)}`;
 }

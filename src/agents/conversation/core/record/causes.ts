@@ -11,7 +11,6 @@ import type { EntryType } from "../../../../protocol/journal.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { Numbered } from "./fold.ts";
 
-/** An entry with the number of its cause. */
 export type Caused = Numbered & { cause?: number };
 
 /** The types of entries that can only be the first of their item. */

@@ -85,7 +85,6 @@ export function foldEntries(fold: Fold, entries: Iterable<Numbered>): Fold {
   return next === fold ? fold : { ...next, counts };
 }
 
-/** Returns the members that an entry changes. */
 function changeOf(fold: Fold, { entry, seq, at }: Numbered): Partial<Fold> {
   const { type, turn: n, item = 0, data } = entry;
   const of = n === undefined ? {} : ofTurn(fold, { type, turn: n, item, seq, at }, data);

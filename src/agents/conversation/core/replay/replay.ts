@@ -27,7 +27,6 @@ import { extrasOf, surroundings, type World, worldsOf } from "./worlds.ts";
 
 type Unchecked = NonNullable<TurnReplay["partial"]>[number];
 
-/** The replay of one commit. */
 interface Played {
   turn: Turn | undefined;
   transition: Transition;
@@ -153,7 +152,6 @@ function planInput(
   };
 }
 
-/** Returns the gate as it has answered. */
 function recordedGate({ operations }: Turn): Gate {
   const verdicts = new Map(
     operations.map(({ toolCallId, name, policy, result }) => {
