@@ -108,11 +108,10 @@ export function checkAgents(agents: readonly FirstAgent[], code: DeployedCode): 
   const seen = new Set<string>();
   for (const { id, persona, tenant = "local" } of agents) {
     const refuse = (reason: string) => invalid(`Agent "${id}": ${reason}`);
-    if (!isAgentId(id)) {
+    if (!isAgentId(id))
       throw refuse(
         "an agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit; in a jurisdiction `_` and its name follow.",
       );
-    }
     const name = JSON.stringify([tenant, id]);
     if (seen.has(name)) throw refuse("`agents` declares this id twice. Rename one of them.");
     seen.add(name);

@@ -68,9 +68,8 @@ function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
     );
   }
   const profile = atBaseUrl({ provider, modelId }, env);
-  if (name === "local" && profile.baseUrl === undefined) {
+  if (name === "local" && profile.baseUrl === undefined)
     throw invalid("A local model needs the address of its server: set OPENAI_BASE_URL.");
-  }
   return profile;
 }
 

@@ -56,14 +56,12 @@ export function readDataUrl(url: string): { mediaType: string; base64: string } 
  * exists.
  */
 export function addressIssue(url: string): string | undefined {
-  if (url.startsWith(ATTACHMENT_SCHEME)) {
+  if (url.startsWith(ATTACHMENT_SCHEME))
     return attachmentIdOf(url) === undefined
       ? "Is not an attachment URL. Use the `url` that the upload returned."
       : undefined;
-  }
-  if (url.startsWith("data:")) {
+  if (url.startsWith("data:"))
     return readDataUrl(url) === undefined ? "Must be a data URL with a media type, in base64." : undefined;
-  }
   // Unlike providers, parsers ignore white space and control characters.
   const address = /^https:\/\/[^\s\p{Cc}]+$/iu.test(url) && URL.canParse(url) ? new URL(url) : undefined;
   if (address === undefined) return "Must be the `url` of an attachment, an https address, or a data URL.";

@@ -90,9 +90,8 @@ export function reject(state: LiveConversation, id: string, error: WireError): L
   const { pending, results = [] } = state;
   const messageIndex = pending.findIndex(({ clientId }) => clientId === id);
   const message = pending[messageIndex];
-  if (message !== undefined) {
+  if (message !== undefined)
     return { ...state, pending: pending.with(messageIndex, { ...message, status: "rejected", error }) };
-  }
   const resultIndex = results.findIndex(({ operationId }) => operationId === id);
   const result = results[resultIndex];
   if (result === undefined) return null;
@@ -104,9 +103,8 @@ export function settleResults(state: LiveConversation): LiveConversation {
   if (results.length === 0) return state;
   const over = new Set<string>();
   for (const turn of state.turns) {
-    for (const { id, state: phase } of operationsOf(turn)) {
+    for (const { id, state: phase } of operationsOf(turn))
       if (turn.status !== "active" || phase !== "running") over.add(id);
-    }
   }
   const left = results.filter(({ operationId }) => !over.has(operationId));
   return left.length === results.length ? state : { ...state, results: left };

@@ -218,9 +218,8 @@ export class ConversationSession implements Omit<ConversationActions, HttpAction
 
   readonly stop = (options?: StopOptions): void => {
     // Newest first: with the order `queued`, the end of a turn starts the next waiting turn.
-    for (const turn of this.#state.turns.toReversed()) {
+    for (const turn of this.#state.turns.toReversed())
       if (isTurnAnswering(turn)) this.cancelTurn(turn.id, options);
-    }
   };
 
   readonly cancelTurn = (turnId: string, options?: StopOptions): void =>

@@ -133,21 +133,18 @@ export class D1Definitions implements DefinitionStore {
       [FIND_CONTENT, key],
       [FIND_LIBRARY, [library]],
     ]);
-    if (owned === undefined) {
+    if (owned === undefined)
       throw conflict(
         `Another library has the id "${library}" that differs only in case or in "_" and "-". Use its id, or choose a different id.`,
       );
-    }
-    if (!isAdmin && owned.owner !== subject) {
+    if (!isAdmin && owned.owner !== subject)
       throw forbidden(
         `The library "${library}" belongs to another author. Only they and administrators may add to it.`,
       );
-    }
-    if (row === undefined) {
+    if (row === undefined)
       throw conflict(
         `The ${kindName(kind)} "${library}/${id}" has ${MAX_VERSIONS} versions, which is the maximum. Continue under another id.`,
       );
-    }
     return { version: toVersion<Kind>(row), created: created.length > 0 };
   }
 

@@ -190,9 +190,7 @@ export class D1Repositories {
       [ADD_PROJECT, tenant, id, settings, now],
       [ADD_FIRST_REPOSITORIES, tenant, id, JSON.stringify(list), now],
     );
-    if (created.length === 0) {
-      throw conflict(`The project "${id}" exists. Choose another id.`);
-    }
+    if (created.length === 0) throw conflict(`The project "${id}" exists. Choose another id.`);
     return { ...toSummary({ id, name: name ?? null, created_at: now }), repositories: list };
   }
 
@@ -311,9 +309,8 @@ export class D1Repositories {
       riders = [],
     }: { added?: readonly PackRow[]; removed?: readonly string[]; riders?: readonly Rider[] } = {},
   ): Promise<boolean> {
-    if (new Set(moves.map(({ name }) => name)).size < moves.length) {
+    if (new Set(moves.map(({ name }) => name)).size < moves.length)
       throw invalid("Two moves name the same reference. Move each reference once.");
-    }
     const list = JSON.stringify(moves.map((move) => ({ ...move, since })));
     const query = (...[statement, ...values]: Rider): Query => [
       statement,

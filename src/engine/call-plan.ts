@@ -54,8 +54,6 @@ export function adapterOf({ providers }: CallPlanPorts, { provider, model }: Pla
       `The provider "${provider}" is not configured; configured: ${known}.`,
     );
   }
-  if (model === "") {
-    throw invalid(`The plan names no model for the provider "${provider}".`);
-  }
+  if (model === "") throw invalid(`The plan names no model for the provider "${provider}".`);
   return adapter;
 }

@@ -133,9 +133,7 @@ export function createConversationEngine(config: ConversationEngineConfig): Conv
 
     async runTurn(options) {
       const events = executeTurn(ports, options, { streaming: false });
-      for (let next = await events.next(); ; next = await events.next()) {
-        if (next.done) return next.value;
-      }
+      for (let next = await events.next(); ; next = await events.next()) if (next.done) return next.value;
     },
 
     async *streamTurn(options) {

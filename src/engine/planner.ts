@@ -61,16 +61,13 @@ export function chooseModel(
 ): PlannedTurn {
   const [hinted, model] = [textHint(hints, "provider"), textHint(hints, "model")];
   const provider = hinted ?? providerFor(configured, model);
-  if (provider === undefined) {
-    throw invalid("No provider is configured: add one to `providers`.");
-  }
+  if (provider === undefined) throw invalid("No provider is configured: add one to `providers`.");
   const entry = configured.find((one) => one.provider === provider);
   const chosen = model ?? entry?.model;
-  if (chosen === undefined && entry !== undefined) {
+  if (chosen === undefined && entry !== undefined)
     throw invalid(
       `The provider "${provider}" has no default model: set \`defaultModels["${provider}"]\`, or give the hint \`model\`.`,
     );
-  }
   const { parameters } = hints;
   return { provider, model: chosen ?? "", ...(isJsonObject(parameters) ? { parameters } : {}) };
 }

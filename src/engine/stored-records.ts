@@ -49,11 +49,10 @@ export function conversationText(value: ConversationRecord): string {
 /** Converts a message to its stored form. Throws `INVALID_INPUT` if it is invalid or of another conversation. */
 export function messageRecord(conversationId: string, value: ConversationMessage): StoredRecord {
   const text = textOf(message, value, "The message");
-  if (value.conversationId !== conversationId) {
+  if (value.conversationId !== conversationId)
     throw invalid(
       `The message "${value.id}" belongs to the conversation "${value.conversationId}". It cannot be appended to "${conversationId}".`,
     );
-  }
   return { id: value.id, text, at: Date.parse(value.createdAt) };
 }
 
@@ -64,12 +63,9 @@ export function turnRecord(value: ConversationTurn): StoredRecord {
 
 /** Fills in the defaults of list options. Throws `INVALID_INPUT`. */
 export function completeListOptions({ limit, order = "asc" }: ListOptions = {}): Required<ListOptions> {
-  if (limit !== undefined && (!Number.isInteger(limit) || limit < 0)) {
+  if (limit !== undefined && (!Number.isInteger(limit) || limit < 0))
     throw invalid("`limit` must be a whole number, at least 0.");
-  }
-  if (order !== "asc" && order !== "desc") {
-    throw invalid('`order` must be "asc" or "desc".');
-  }
+  if (order !== "asc" && order !== "desc") throw invalid('`order` must be "asc" or "desc".');
   return { limit: limit ?? Number.MAX_SAFE_INTEGER, order };
 }
 
@@ -90,11 +86,10 @@ function textOf(schema: z.ZodType, value: object, name: string): string {
   validate(schema, value, "", name);
   const present = withoutUndefined(value, []);
   checkJson(present, name);
-  if (!isJson(present)) {
+  if (!isJson(present))
     throw invalid(
       `${name} contains a value that JSON cannot represent. Use plain objects, lists, texts, finite numbers, booleans and null.`,
     );
-  }
   return JSON.stringify(present);
 }
 

@@ -159,9 +159,7 @@ class TurnExecution {
   /** Appends the messages, closes the call record and stores the turn. */
   async succeed({ messages, usage, call }: ProviderChatResult): Promise<ConversationTurn> {
     const { store, clock, ids, hooks } = this.ports;
-    if (!Array.isArray(messages)) {
-      throw invalid("The adapter's answer has no list of `messages`.");
-    }
+    if (!Array.isArray(messages)) throw invalid("The adapter's answer has no list of `messages`.");
     const { conversationId } = this.turn;
     const createdAt = messageTime(clock.now(), this.messages.at(-1));
     const outputMessages = messages.map((message) => ({

@@ -44,12 +44,9 @@ export function readBundle(bytes: Uint8Array): Bundle {
         "The bundle has a part of a history only. Make a bundle of the whole history: git bundle create all.bundle --all";
       throw line.startsWith("-") ? invalid(message) : notABundle();
     }
-    if (names.has(name)) {
-      throw invalid(`The bundle names ${JSON.stringify(name)} twice. Name it once.`);
-    }
-    if (names.add(name).size > MAX_REFERENCES) {
+    if (names.has(name)) throw invalid(`The bundle names ${JSON.stringify(name)} twice. Name it once.`);
+    if (names.add(name).size > MAX_REFERENCES)
       throw tooLarge(`A bundle has at most ${MAX_REFERENCES} branches and tags. Leave out some.`);
-    }
     references.push({ oid, name });
   }
 }

@@ -60,9 +60,8 @@ export async function checkHistory(
     } else if (type === "tree") {
       const entries = readRawTree(content);
       const names = new Set(entries.map(({ name }) => name));
-      if (names.size < entries.length || !isInOrder(entries)) {
+      if (names.size < entries.length || !isInOrder(entries))
         throw broken(`has a folder ${index.oidAt(row)} with a name twice, or out of order`);
-      }
       for (const { mode, name, oid: child } of entries) {
         if (!safe.has(name)) {
           const problem = name.includes("/") ? 'has a "/".' : pathProblem(name);

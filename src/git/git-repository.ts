@@ -154,9 +154,7 @@ export class GitRepository {
    */
   async exportBundle(): Promise<Uint8Array> {
     const references = await this.ports.rows.references(this.address);
-    if (references.length === 0) {
-      throw notFound("The repository has no commits yet. Commit a file first.");
-    }
+    if (references.length === 0) throw notFound("The repository has no commits yet. Commit a file first.");
     const view = await this.ports.rows.repository(this.address);
     const head = references.find(({ name }) => name === `${HEADS}${view?.defaultBranch}`);
     return encodeBundle({
@@ -170,18 +168,16 @@ export class GitRepository {
    * without branches gets the default branch of the bundle. Throws `INVALID_INPUT`, `TOO_LARGE` and `CONFLICT`. Then the repository is as before.
    */
   async importBundle(bytes: Uint8Array): Promise<{ branches: Branch[] }> {
-    if (bytes.length > MAX_BUNDLE_BYTES) {
+    if (bytes.length > MAX_BUNDLE_BYTES)
       throw tooLarge(`A bundle has at most ${MAX_BUNDLE_BYTES} bytes. Leave out a part.`);
-    }
     return this.importHistory(readBundle(bytes));
   }
 
   /** Adds the branches and tags of a whole history, as `importBundle`. */
   async importHistory({ references, pack }: Bundle): Promise<{ branches: Branch[] }> {
     const wanted = references.filter(({ name }) => /^refs\/(?:heads|tags)\//.test(name));
-    if (wanted.length === 0) {
+    if (wanted.length === 0)
       throw invalid("The history has no branches. Commit first, and make a bundle with --all.");
-    }
     for (const { name } of wanted) checkBranch(name.replace(/^refs\/\w+\//, ""));
     const incoming = indexPack(pack);
     const index = new PackIndex(encodeIndex(incoming));
@@ -192,11 +188,10 @@ export class GitRepository {
     const isNew = await this.#missing(incoming, reached, objects);
     const hasMoved =
       isNew === null ? await this.ports.rows.move(this.address, moves) : await this.#store(moves, isNew);
-    if (!hasMoved) {
+    if (!hasMoved)
       throw conflict("Another writer moved a branch. Send the request again.", {
         retriable: true,
       });
-    }
     if (!present.some(({ name }) => name.startsWith(HEADS))) await this.#adoptDefaultBranch(references);
     return { branches: await this.branches() };
   }
@@ -227,11 +222,10 @@ export class GitRepository {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const packs = await this.#objects.reload();
       const bytes = packs.reduce((sum, pack) => sum + pack.bytes, 0);
-      if (bytes > MAX_EXPORT_BYTES) {
+      if (bytes > MAX_EXPORT_BYTES)
         throw tooLarge(
           `The repository has ${bytes} bytes. The export has at most ${MAX_EXPORT_BYTES} bytes.`,
         );
-      }
       const found = await this.#packs.contents(packs);
       if (found !== undefined) return joinPacks(found).bytes;
     }
@@ -344,20 +338,17 @@ function checkBranch(branch: string): void {
 }
 
 function checkChanges(changes: ReadonlyMap<string, Change>): void {
-  if (changes.size > MAX_CHANGES) {
+  if (changes.size > MAX_CHANGES)
     throw tooLarge(`A commit changes at most ${MAX_CHANGES} files. Make several commits.`);
-  }
   let bytes = 0;
   for (const [path, change] of changes) {
     const problem = pathProblem(path);
     if (problem !== undefined) throw invalid(`${JSON.stringify(path)} ${problem}`);
     const size = change?.content.length ?? 0;
-    if (size > MAX_OBJECT_BYTES) {
+    if (size > MAX_OBJECT_BYTES)
       throw tooLarge(`"${path}" has more than ${MAX_OBJECT_BYTES} bytes. Leave it out.`);
-    }
     bytes += size;
   }
-  if (bytes > MAX_COMMIT_BYTES) {
+  if (bytes > MAX_COMMIT_BYTES)
     throw tooLarge(`The files of a commit have at most ${MAX_COMMIT_BYTES} bytes. Make several commits.`);
-  }
 }

@@ -91,9 +91,7 @@ export function indexPack(bytes: Uint8Array): IndexedPack {
   const index = new Indexing(bytes);
   let offset = HEADER_BYTES;
   const count = view.getUint32(8);
-  if (count > MAX_OBJECTS) {
-    throw tooLarge(`A bundle has at most ${MAX_OBJECTS} objects. Leave out a part.`);
-  }
+  if (count > MAX_OBJECTS) throw tooLarge(`A bundle has at most ${MAX_OBJECTS} objects. Leave out a part.`);
   for (let read = 0; read < count; read++) offset = index.read(offset);
   if (offset !== bytes.length - OID_BYTES) throw damaged();
   return { bytes, entries: index.entries(), types: index.types };

@@ -23,9 +23,8 @@ export function pathProblem(path: string): string | undefined {
   if (!path.isWellFormed()) return "is not well-formed Unicode.";
   if (/\p{Cc}/u.test(path)) return "has a control character. Remove it.";
   if (path.includes("\\")) return 'has a backslash. Separate segments with "/".';
-  if (path.startsWith("/") || /^[A-Za-z]:/.test(path)) {
+  if (path.startsWith("/") || /^[A-Za-z]:/.test(path))
     return "is absolute. Write it from the root of the repository.";
-  }
   for (const segment of path.split("/")) {
     const problem = segmentProblem(segment);
     if (problem !== undefined) return problem;
@@ -35,14 +34,12 @@ export function pathProblem(path: string): string | undefined {
 
 function segmentProblem(segment: string): string | undefined {
   if (segment === "") return 'has an empty segment. Remove the "/" without a name.';
-  if (segment === "." || segment === "..") {
+  if (segment === "." || segment === "..")
     return `has the segment "${segment}". Write the path from the root of the repository.`;
-  }
   // Windows ignores dots and spaces at the end, and the part after a colon. `git~1` is its short name of `.git`.
   const [name = ""] = segment.replace(IGNORED, "").toLowerCase().split(":");
   if (/^(?:\.git|git~1)[. ]*$/.test(name)) return 'names the folder ".git". Choose another name.';
-  if (new TextEncoder().encode(segment).length > MAX_SEGMENT_BYTES) {
+  if (new TextEncoder().encode(segment).length > MAX_SEGMENT_BYTES)
     return `has a segment of more than ${MAX_SEGMENT_BYTES} bytes. Shorten it.`;
-  }
   return undefined;
 }

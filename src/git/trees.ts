@@ -115,9 +115,8 @@ async function changedTree(
     const inside = below.get(name) ?? [];
     if (inside.push([path.slice(slash + 1), entry]) === 1) below.set(name, inside);
   }
-  for (const [name, entry] of direct) {
+  for (const [name, entry] of direct)
     if (entry === null && entries.get(name)?.mode !== FOLDER) entries.delete(name);
-  }
   for (const [name, inside] of below) {
     const entry = entries.get(name);
     const isFolder = entry?.mode === FOLDER;

@@ -43,11 +43,10 @@ function checkSqlValue(value: unknown): void {
 }
 
 function checkText(text: string): void {
-  if (!text.isWellFormed()) {
+  if (!text.isWellFormed())
     throw invalid(
       "Text with a lone surrogate cannot be stored: call toWellFormed() on it first, or send whole characters.",
     );
-  }
   if (!fitsUtf8(text, MAX_VALUE_BYTES)) throw tooLargeValue();
 }
 

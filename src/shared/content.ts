@@ -56,15 +56,13 @@ export function isBlank(text: string): boolean {
  * Returns the content, checked. `path` is the JSON pointer for issues. Throws `TOO_LARGE` or `INVALID_INPUT`.
  */
 export function parseContent(value: unknown, path = "/content"): Content {
-  if (typeof value !== "string" && !Array.isArray(value)) {
+  if (typeof value !== "string" && !Array.isArray(value))
     throw invalidContent([{ path, message: FORM_RULE }]);
-  }
   const content = typeof value === "string" ? value : validate(contentSchema.options[1], value, path);
   const issues = findIssues(content, path);
   if (issues.length > 0) throw invalidContent(issues);
-  if (!fitsUtf8(typeof content === "string" ? content : JSON.stringify(content), MAX_CONTENT_BYTES)) {
+  if (!fitsUtf8(typeof content === "string" ? content : JSON.stringify(content), MAX_CONTENT_BYTES))
     throw tooLarge("Content may have at most 1 MiB; send less, or link to a file.");
-  }
   return content;
 }
 

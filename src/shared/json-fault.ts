@@ -18,9 +18,8 @@ export function objectFault(text: string): string {
     const at = positionOf(error, text);
     return `are not JSON: ${reasonOf(error)} at position ${at}, ${quoted(text, at)}`;
   }
-  if (isJsonObject(value)) {
+  if (isJsonObject(value))
     return isJson(value) ? "are a JSON object" : "have a number beyond the range of numbers";
-  }
   const start = text.length - text.trimStart().length;
   return `are ${kindOf(value)} and not a JSON object, at position ${start}, ${quoted(text, start)}`;
 }

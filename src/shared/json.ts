@@ -150,9 +150,8 @@ function repaired(value: unknown): unknown {
 function findMalformed(value: unknown, depth: number, name: string): PropertyKey[] | null {
   if (typeof value === "string") return value.isWellFormed() ? null : [];
   if (typeof value !== "object" || value === null) return null;
-  if (depth > MAX_DEPTH) {
+  if (depth > MAX_DEPTH)
     throw new DramatisError("INVALID_JSON", `${name} nests deeper than ${MAX_DEPTH} levels.`);
-  }
   for (const [key, member] of Object.entries(value)) {
     if (!key.isWellFormed()) return [key.toWellFormed()];
     const path = findMalformed(member, depth + 1, name);

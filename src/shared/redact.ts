@@ -75,9 +75,8 @@ function decoded(text: string): string {
 function withoutBeginning(text: string, secret: string): string {
   if (!text.includes("…")) return text;
   let rest = text;
-  for (let length = secret.length - 1; length >= SHORTEST_BEGINNING; length--) {
+  for (let length = secret.length - 1; length >= SHORTEST_BEGINNING; length--)
     rest = rest.replaceAll(`${secret.slice(0, length)}…`, `${REDACTED}…`);
-  }
   return rest;
 }
 

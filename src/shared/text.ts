@@ -15,9 +15,8 @@ export function fingerprint(text: string): string {
 /** Returns the number of `fingerprint`, of 32 bits. */
 export function hash32(text: string): number {
   let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index++) {
+  for (let index = 0; index < text.length; index++)
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  }
   return hash >>> 0;
 }
 

@@ -16,9 +16,8 @@ export class Random {
   /** Returns an independent source, so that a part of a plan does not depend on the draws of another part. */
   fork(label: string): Random {
     let hash = 0x811c9dc5 ^ this.seed;
-    for (let index = 0; index < label.length; index++) {
+    for (let index = 0; index < label.length; index++)
       hash = Math.imul(hash ^ label.charCodeAt(index), 0x01000193);
-    }
     return new Random(new Random(hash).fraction() * 2 ** 32);
   }
 

@@ -41,8 +41,7 @@ export async function shrink<Plan>(
 /** Returns a list without a part: all, halves, quarters, down to single items. */
 export function* cuts<Item>(list: readonly Item[]): Generator<Item[]> {
   for (let size = list.length; size >= 1; size = Math.floor(size / 2)) {
-    for (let start = 0; start < list.length; start += size) {
+    for (let start = 0; start < list.length; start += size)
       yield [...list.slice(0, start), ...list.slice(start + size)];
-    }
   }
 }

@@ -13,9 +13,8 @@ export function durationMs(text: string): number | undefined {
   const value = text.trim();
   if (!/^(?:\d{1,12}(?:\.\d{1,12})?(?:ms|[smhd]))+$/.test(value)) return undefined;
   let total = 0;
-  for (const [, amount, unit] of value.matchAll(/([\d.]+)(ms|[smhd])/g)) {
+  for (const [, amount, unit] of value.matchAll(/([\d.]+)(ms|[smhd])/g))
     total += Number(amount) * (UNITS.get(unit ?? "") ?? 0);
-  }
   return total;
 }
 

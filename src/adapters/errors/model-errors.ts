@@ -50,11 +50,10 @@ export function thrownError(thrown: unknown, provider: ProviderId, signal?: Abor
   const error: unknown = signal?.aborted ? signal.reason : thrown;
   if (error instanceof ModelFailure)
     return modelError(provider, error.category, error.message, error.details);
-  if (signal?.aborted) {
+  if (signal?.aborted)
     return nameOf(error) === "TimeoutError"
       ? modelError(provider, "timeout", "The model took too long to answer.")
       : modelError(provider, "canceled", "The model call was cancelled.");
-  }
   if (error instanceof DramatisError) return modelError(provider, "validation", error.message);
   // A defect: the stack stays in the log.
   console.error(error);

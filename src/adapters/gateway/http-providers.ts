@@ -88,17 +88,15 @@ export function baseUrlOf(profile: Pick<ModelProfile, "baseUrl">, provider: Http
 function betaHeader(betas: unknown): Record<string, string> {
   if (betas === undefined || betas === null) return {};
   const names = Array.isArray(betas) ? betas : [betas];
-  if (!names.every((name) => typeof name === "string" && /^[\w.-]{1,100}$/.test(name))) {
+  if (!names.every((name) => typeof name === "string" && /^[\w.-]{1,100}$/.test(name)))
     throw new ModelFailure("validation", "The parameter `betas` must be a list of beta names.");
-  }
   return names.length === 0 ? {} : { "anthropic-beta": names.join(",") };
 }
 
 /** Returns the resource name of a model. An id without a slash is one of Google's models. */
 function geminiModel(modelId: string): string {
   const name = modelId.includes("/") ? modelId : `models/${modelId}`;
-  if (!/^(?:[A-Za-z0-9][\w.-]*\/)+[A-Za-z0-9][\w.-]*$/.test(name)) {
+  if (!/^(?:[A-Za-z0-9][\w.-]*\/)+[A-Za-z0-9][\w.-]*$/.test(name))
     throw new ModelFailure("validation", `"${modelId}" is not a valid Gemini model id.`);
-  }
   return name;
 }

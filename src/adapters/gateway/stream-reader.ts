@@ -127,9 +127,8 @@ async function* decoded(
   limit: number,
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  for await (const bytes of new BodyReader(body, attempt, limit)) {
+  for await (const bytes of new BodyReader(body, attempt, limit))
     yield decoder.decode(bytes, { stream: true });
-  }
   yield decoder.decode();
 }
 

@@ -142,17 +142,13 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       super(ctx, env);
       takeMemories(this.mailbox, this.#memory, (id) => this.#store.removeConversation(id));
       this.mailbox.receives(CONVERSATION_OPENED, z.strictObject({}), (_, { envelope: { from } }) => {
-        if (from.kind !== "conversation") {
-          throw invalid("Only a conversation can send this envelope.");
-        }
+        if (from.kind !== "conversation") throw invalid("Only a conversation can send this envelope.");
         this.#store.addConversation(from.id, systemClock.now());
         return null;
       });
       this.mailbox.receives(BUDGET_LEASE, leaseRequestSchema, (request, { envelope }) => {
         const { from } = envelope;
-        if (from.kind !== "conversation") {
-          throw invalid("Only a conversation can send this envelope.");
-        }
+        if (from.kind !== "conversation") throw invalid("Only a conversation can send this envelope.");
         const { budget = {} } = this.#store.identity();
         const answer = this.#leases.apply(from.id, budget, request);
         const isNew = ageOf(envelope.operationId, systemClock.now()) < LEASE_WAIT_MS;
@@ -227,9 +223,8 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       // SAFETY: a persona has passed its schema, which admits only JSON values.
       const hash = await sha256Hex(canonicalJson(declaration as unknown as Json));
       const current = this.#store.find();
-      if (this.#removal.isDeleted) {
+      if (this.#removal.isDeleted)
         throw conflict(`The agent "${declared.id}" was deleted. Declare another id.`);
-      }
       if (current !== undefined && this.#store.declaration() === hash) return current;
       if (current === undefined) checkNew(declared.id, this.#application.location(declared.tenant), "/id");
       const next = current === undefined ? declared : changed(systemClock.now(), current, declaration);

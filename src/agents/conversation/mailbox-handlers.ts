@@ -96,9 +96,8 @@ export function takeAnswers(
 function leased({ envelope, outcome }: DeliveryOutcome): BudgetLeased {
   const { seq } = validate(leaseRequestSchema, envelope.body);
   const address = { type: "conversation.budget.leased", agentId: envelope.to.id, seq } as const;
-  if (outcome.status === "delivered") {
+  if (outcome.status === "delivered")
     return { ...address, answer: validate(leaseAnswerSchema, outcome.result) };
-  }
   const { message } = outcome.error;
   const error = {
     code: "UNAVAILABLE" as const,

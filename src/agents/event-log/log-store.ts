@@ -145,9 +145,7 @@ export class LogStore {
     const upTo = newest === undefined ? 0 : newest.first + newest.count - 1;
     if (from !== upTo + 1 || entries.length === 0 || made < this.#replacedAt(id)) return upTo;
     const readable = JSON.stringify(readers);
-    if (newest !== undefined && newest.readers !== readable) {
-      this.stores.keyValue.put(READERS_KEY + id, 0);
-    }
+    if (newest !== undefined && newest.readers !== readable) this.stores.keyValue.put(READERS_KEY + id, 0);
     this.#append(publication, readable);
     return upTo + entries.length;
   }

@@ -26,9 +26,8 @@ export function toJson(value: unknown, what: string, maxBytes: number): Json {
  */
 export function parseOutput(text: string, what: string, maxBytes: number): Json {
   const bytes = utf8Length(text);
-  if (bytes > maxBytes) {
+  if (bytes > maxBytes)
     throw new ToolError(`${what} has ${bytes} bytes of JSON. The limit is ${maxBytes}. Return less.`);
-  }
   const problem = shapeProblem(text, MAX_OUTPUT_DEPTH);
   if (problem !== null) throw new ToolError(`${what} ${problem.what}. Return less.`);
   return JSON.parse(text);

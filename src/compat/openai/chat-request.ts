@@ -136,9 +136,8 @@ export function chatOptions({
   max_completion_tokens: newer,
   parallel_tool_calls: parallel,
 }: ChatRequest): TurnOptions {
-  if (older != null && newer != null && older !== newer) {
+  if (older != null && newer != null && older !== newer)
     throw invalidInput("/max_tokens", "Differs from `max_completion_tokens`. Give one of them.");
-  }
   const path = "/response_format/json_schema/schema";
   return turnOptions({
     tools: tools?.filter(isFunction).map((tool) => tool.function),

@@ -53,12 +53,10 @@ export interface ResultsInput {
 export function turnInput(items: readonly InputItem[], path: string): MessageInput | ResultsInput {
   checkResults(items);
   const last = items.at(-1);
-  if (last?.type === "user") {
+  if (last?.type === "user")
     return { type: "message", history: historyOf(items.slice(0, -1)), content: last.content };
-  }
-  if (last?.type !== "result") {
+  if (last?.type !== "result")
     throw invalidInput(path, "Must end with a message of the user, or with results of tool calls.");
-  }
   const results = items.slice(items.findLastIndex(({ type }) => type !== "result") + 1);
   return resultsInput(results.filter((item) => item.type === "result"));
 }

@@ -24,9 +24,8 @@ export function ignoredFields({ shape }: { shape: z.core.$ZodShape }, body: obje
   return Object.entries(body).flatMap(([name, value]) => {
     if (value == null) return [];
     if (shape[name] === IGNORED) return [name];
-    if (name === "tools" && Array.isArray(value)) {
+    if (name === "tools" && Array.isArray(value))
       return value.flatMap((tool, index) => (isFunction(tool) ? [] : [`tools[${index}]`]));
-    }
     return name === "text" && typeof value === "object" && value.verbosity != null ? ["text.verbosity"] : [];
   });
 }

@@ -53,9 +53,8 @@ export const localAuthorize: Authorize<LocalEnv> = async (request, env) => {
     );
   }
   const origin = request.headers.get("origin");
-  if (origin !== null && originOf(origin) !== originOf(`${url.protocol}//${host}`)) {
+  if (origin !== null && originOf(origin) !== originOf(`${url.protocol}//${host}`))
     return problem("UNAUTHENTICATED", "The local runtime answers pages of its own origin only.");
-  }
   return { subject: "local", tenant: "local", roles: ["admin"] };
 };
 

@@ -95,9 +95,7 @@ export function checkJwtConfiguration(env: JwtEnv): void {
 export async function jwtAuthorize(request: Request, env: JwtEnv): Promise<Principal | Response> {
   const verifier = verifierOf(env);
   const token = bearerToken(request);
-  if (token === null) {
-    return problem("UNAUTHENTICATED", "Send a token: `Authorization: Bearer …`.");
-  }
+  if (token === null) return problem("UNAUTHENTICATED", "Send a token: `Authorization: Bearer …`.");
   try {
     return principalOf(await verifyToken(token, verifier));
   } catch (error) {
@@ -154,9 +152,8 @@ function createVerifier(env: JwtEnv): Verifier {
     ...defined({ issuer: nonEmpty(env, "AUTH_ISSUER"), audience: nonEmpty(env, "AUTH_AUDIENCE") }),
   };
   if (AUTH_JWKS_URL !== undefined) {
-    if (AUTH_SECRET !== undefined || AUTH_SECRET_PREVIOUS !== undefined) {
+    if (AUTH_SECRET !== undefined || AUTH_SECRET_PREVIOUS !== undefined)
       throw misconfigured("set AUTH_SECRET or AUTH_JWKS_URL, not both.");
-    }
     return { keys: [keysAt(AUTH_JWKS_URL)], options: { ...options, algorithms: ASYMMETRIC } };
   }
   if (AUTH_SECRET === undefined) throw misconfigured("set AUTH_SECRET or AUTH_JWKS_URL.");

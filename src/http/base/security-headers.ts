@@ -26,8 +26,7 @@ export function withSecurityHeaders(response: Response): Response {
   if (response.status === 101) return response;
   // The headers of some responses, such as redirects, cannot be changed.
   const secured = new Response(response.body, response);
-  for (const [name, value] of Object.entries(WORKER_HEADERS)) {
+  for (const [name, value] of Object.entries(WORKER_HEADERS))
     if (!secured.headers.has(name)) secured.headers.set(name, value);
-  }
   return secured;
 }

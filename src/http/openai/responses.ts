@@ -88,9 +88,8 @@ export const responseRoutes: readonly Route[] = [
     errorFormat: "openai",
     handle: async ({ params, query }, ports, context) => {
       const { address, turn } = await findResponse(ports, params.id);
-      if (context.req.query("starting_after") !== undefined) {
+      if (context.req.query("starting_after") !== undefined)
         throw invalidInput("/starting_after", "Is not supported: the stream begins with the first event.");
-      }
       if (query.stream === "true") return streamed(context, pendingAnswer(ports, address, turn.agentId));
       return json(responseObject(address, turn.agentId, answerOf(turn, address)));
     },
@@ -119,9 +118,8 @@ export const responseRoutes: readonly Route[] = [
 function streamed(context: Context<HttpEnv>, pending: PendingAnswer): Promise<Response> {
   const encoder = new ResponseEventEncoder(pending.address, pending.model);
   return sse(context, async function* (signal) {
-    for await (const event of streamedAnswer(pending, encoder, signal)) {
+    for await (const event of streamedAnswer(pending, encoder, signal))
       yield { event: event.type, data: JSON.stringify(event) };
-    }
   });
 }
 
@@ -145,9 +143,8 @@ async function start(request: AnswerRequest, body: ResponseRequest): Promise<Pen
   const input = responseInput(body, previous !== null);
   const model = body.model ?? undefined;
   if (input.type === "results") {
-    if (previous !== null && previous.id !== input.conversationId) {
+    if (previous !== null && previous.id !== input.conversationId)
       throw invalidInput("/input", "The results belong to calls of another conversation.");
-    }
     return submitResults(request, input, model);
   }
   const options = responseOptions(body);
@@ -169,9 +166,8 @@ async function previousOf(
   request: AnswerRequest,
   { previous_response_id: id, conversation }: ResponseRequest,
 ): Promise<{ id: string; model: string; turn?: TurnView } | null> {
-  if (id != null && conversation != null) {
+  if (id != null && conversation != null)
     throw invalidInput("/conversation", "Give `conversation` or `previous_response_id`, not both.");
-  }
   if (id != null) {
     const { address, turn } = await findResponse(request, id);
     return { id: address.conversationId, model: turn.agentId, turn };

@@ -202,9 +202,8 @@ export async function submitResults(
     );
   }
   const foreign = given.find((id) => !answered.operationIds.includes(id));
-  if (foreign !== undefined) {
+  if (foreign !== undefined)
     throw invalidInput(pointers.input, `${toolCallId(conversationId, foreign)} is a call of another answer.`);
-  }
   unwrap(await conversation.submitToolResults(principal, results));
   const address = { conversationId, turnId, index: answered.index + 1, finalOnly };
   return pendingAnswer(request, address, turn.agentId);

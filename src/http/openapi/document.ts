@@ -64,9 +64,8 @@ export function apiDocument(operations: readonly ApiOperation[]): ApiDocument {
 
 /** Omits the fields that exist in a schema only to be refused with a message of their own. */
 const omitRefused: ZodOpenApiOverride = ({ jsonSchema: { properties = {} } }) => {
-  for (const [name, property] of Object.entries(properties)) {
+  for (const [name, property] of Object.entries(properties))
     if (typeof property === "object" && "not" in property) delete properties[name];
-  }
 };
 
 /** Converts a route to an OpenAPI path: `/api/agents/:id` becomes `/api/agents/{id}`. */

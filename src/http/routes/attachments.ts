@@ -55,9 +55,8 @@ export const attachmentRoutes: readonly Route[] = [
       const conversation = await findConversation(ports, conversationId);
       unwrap(await conversation.checkSpeaker(principal));
       const mediaType = mediaTypeOf(req.header("content-type") ?? null);
-      if (mediaType === undefined) {
+      if (mediaType === undefined)
         throw invalid("The media type is missing. Send a `Content-Type` such as image/png.");
-      }
       const bytes = await readBytes(req.raw, maxAttachmentBytes);
       if (bytes.byteLength === 0) throw invalid("The file is empty. Send at least one byte.");
       const info: AttachmentInfo = {
@@ -91,9 +90,8 @@ export const attachmentRoutes: readonly Route[] = [
       const owner = { tenant: principal.tenant, conversationId };
       const etag = `"${id}"`;
       const isKnown = req.header("if-none-match") === etag;
-      if (isKnown && (await store.head(owner, id)) !== null) {
+      if (isKnown && (await store.head(owner, id)) !== null)
         return new Response(null, { status: 304, headers: { ...CACHED, etag } });
-      }
       const found = await store.get(owner, id);
       if (found === null) throw nothingNamed("attachment", id);
       const { mediaType, name, bytes } = found;

@@ -70,11 +70,10 @@ async function connect(
   { req, var: { principal, actors } }: Context<HttpEnv>,
   protocol: SocketProtocol,
 ): Promise<Response> {
-  if (!isUpgrade(req.raw)) {
+  if (!isUpgrade(req.raw))
     return problem("UPGRADE_REQUIRED", "Connect with a WebSocket.", {
       headers: { upgrade: "websocket", connection: "upgrade" },
     });
-  }
   const conversation = await actors.conversation(principal.tenant, id);
   const request = upgradeRequest(req.raw, principal, id, protocol, socketOptions(query));
   return withProtocol(req.raw, await conversation.fetch(request));

@@ -50,9 +50,8 @@ export async function* turnFrames(
       const options = { turnId, encoding: "ndjson", ...defined({ from: position, untilWaiting }) } as const;
       stream ??= unwrap(await (await conversation()).subscribe(principal, options));
       for await (const frame of framesIn(stream, signal)) {
-        if (frame.type === "error" && frame.data.code === "UNAUTHENTICATED") {
+        if (frame.type === "error" && frame.data.code === "UNAUTHENTICATED")
           throw new DramatisError("UNAUTHENTICATED", frame.data.message);
-        }
         if (frame.seq !== undefined) {
           attempt = 0;
           position = frame.seq;

@@ -91,21 +91,18 @@ export async function checkedPersona(
       await resolveFallbacks(registry, profile);
     });
   }
-  if (compactionProfileId !== undefined) {
+  if (compactionProfileId !== undefined)
     await resolving("/memory/compactionProfileId", () =>
       registry.modelProfile(parseReference(compactionProfileId, library)),
     );
-  }
-  if (titles !== undefined) {
+  if (titles !== undefined)
     await resolving("/titles/modelProfileId", () =>
       registry.modelProfile(parseReference(titles.modelProfileId, library)),
     );
-  }
-  if (typeof extract === "object") {
+  if (typeof extract === "object")
     await resolving("/memory/extract/profileId", () =>
       registry.modelProfile(parseReference(extract.profileId, library)),
     );
-  }
   const hook = async (name: HookUse, place: string, target: HookTarget | undefined) => {
     if (target === undefined) return;
     const path = `/memory/${place}/${hookReference(target).kind}`;

@@ -141,9 +141,8 @@ export function checkLibrary(library: Contents): void {
       else checkParts(`Task "${id}"`, at, one.action);
     }
   }
-  for (const { id, definition } of actions) {
+  for (const { id, definition } of actions)
     if (definition.kind !== "code") checkParts(`Action "${id}"`, "", definition);
-  }
   for (const { id, definition } of workflows) {
     for (const [index, node] of definition.nodes.entries()) {
       if (node.task !== undefined) check(`Workflow "${id}"`, `/nodes/${index}/task`, node.task, code);

@@ -44,15 +44,13 @@ export const referenceSchema = z.union(
  */
 export function parseReference(reference: DefinitionReference, home?: string): LibraryReference {
   const read = typeof reference === "string" ? readText(reference) : reference;
-  if (read === undefined) {
+  if (read === undefined)
     throw invalid(
       `${JSON.stringify(reference)} is not a reference. Write "library/id" or "library/id@version".`,
     );
-  }
   const library = read.library ?? home;
-  if (library === undefined) {
+  if (library === undefined)
     throw invalid(`The reference "${read.id}" names no library. Write "library/${read.id}".`);
-  }
   return { library, id: read.id, ...defined({ version: read.version }) };
 }
 

@@ -87,9 +87,7 @@ export class DeployedCode implements ToolCodes {
    */
   constructor(libraries: readonly Library[]) {
     const given: unknown = libraries;
-    if (!Array.isArray(given)) {
-      throw invalid("`libraries` must be an array. Write `libraries: [library]`.");
-    }
+    if (!Array.isArray(given)) throw invalid("`libraries` must be an array. Write `libraries: [library]`.");
     for (const [index, library] of libraries.entries()) {
       checkMade(library, index);
       const { id } = library;
@@ -97,9 +95,7 @@ export class DeployedCode implements ToolCodes {
         const message = `The library "${id}" is the platform's own. Rename \`libraries[${index}]\`.`;
         throw invalid(message);
       }
-      if (this.#libraries.has(id)) {
-        throw invalid(`Two libraries have the id "${id}". Rename one of them.`);
-      }
+      if (this.#libraries.has(id)) throw invalid(`Two libraries have the id "${id}". Rename one of them.`);
       this.#libraries.set(id, contentsOf(library));
     }
     checkNesting(

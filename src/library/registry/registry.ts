@@ -329,11 +329,10 @@ export class Registry {
   ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }> {
     const store = this.#storeFor(principal, library);
     const deployed = this.#code.similarTo(library);
-    if (deployed !== undefined && (await store.library(library)) === null) {
+    if (deployed !== undefined && (await store.library(library)) === null)
       throw conflict(
         `The deployed library "${deployed}" has almost the same id as "${library}". Choose a different one.`,
       );
-    }
     const hash = await contentHash(definition);
     const added = await store.add({ kind, library, id, hash, definition }, principal);
     this.#kept.clear();
@@ -382,11 +381,10 @@ export class Registry {
 
   #storeFor(principal: Principal, library: string): DefinitionStore {
     if (!mayAuthor(principal)) throw forbidden("Only authors and administrators may add to libraries.");
-    if (this.#code.has(library)) {
+    if (this.#code.has(library))
       throw conflict(
         `The library "${library}" is part of the deployed code. Deploy a change of it, or choose another id.`,
       );
-    }
     if (this.#authored !== null) return this.#authored;
     throw unavailable("Libraries by API need the D1 binding `DB`. Add it to the Worker's configuration.");
   }

@@ -200,11 +200,10 @@ export async function resolveFallbacks(
     for (const reference of definition.fallbacks ?? []) {
       const target = parseReference(reference, library);
       if (seen.has(nameOf(target))) continue;
-      if (fallbacks.length === MAX_FALLBACKS) {
+      if (fallbacks.length === MAX_FALLBACKS)
         throw invalid(
           `The model profile "${profile.id}" has more than ${MAX_FALLBACKS} fallbacks, including nested fallbacks. Name fewer.`,
         );
-      }
       const fallback = await registry.modelProfile(target);
       seen.add(nameOf(target));
       fallbacks.push(fallback);
@@ -254,11 +253,10 @@ export function refuseEqualNames(tools: readonly (Pin & { definition: ToolDefini
   const byName = new Map<string, string>();
   for (const { definition, ...pin } of tools) {
     const other = byName.get(definition.name);
-    if (other !== undefined) {
+    if (other !== undefined)
       throw invalid(
         `The tools "${other}" and "${nameOf(pin)}" have the same name "${definition.name}". ${pin.library === builtIn.id ? "The second is a tool for memory or skills: rename the first, or set `memory.memoryTools` to false, or remove `skills`." : "Give the persona only one of them."}`,
       );
-    }
     byName.set(definition.name, nameOf(pin));
   }
 }

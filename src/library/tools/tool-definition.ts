@@ -119,11 +119,10 @@ export function definedTool(
 /** Returns a definition with its id. Throws `INVALID_INPUT` if the definition is too large. */
 export function withId<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
   const bytes = utf8Length(JSON.stringify(definition));
-  if (bytes > MAX_DEFINITION_BYTES) {
+  if (bytes > MAX_DEFINITION_BYTES)
     throw invalid(
       `The definition of "${id}" has ${bytes} bytes as JSON. The maximum is ${MAX_DEFINITION_BYTES}.`,
     );
-  }
   return { id, definition };
 }
 

@@ -139,9 +139,8 @@ export function checkSizes(
   { content, metadata }: { content?: string | undefined; metadata?: Json | undefined },
   at = "",
 ): void {
-  if (content !== undefined && !fitsUtf8(content, MAX_CONTENT_BYTES)) {
+  if (content !== undefined && !fitsUtf8(content, MAX_CONTENT_BYTES))
     throw tooLargeAt(`${at}/content`, `A memory's text may have up to ${MAX_CONTENT_BYTES / 1024} KiB.`);
-  }
   if (metadata !== undefined && !fitsUtf8(JSON.stringify(metadata), MAX_METADATA_BYTES)) {
     throw tooLargeAt(
       `${at}/metadata`,

@@ -35,9 +35,7 @@ export function visibleTo(reader: MemoryReader, tenant: string): Visible {
 
 /** Throws `FORBIDDEN` if the reader may not write new memories. */
 export function checkMayWrite(reader: MemoryReader): void {
-  if (isMember(reader)) {
-    throw forbidden("Only authors, operators and administrators may write memories.");
-  }
+  if (isMember(reader)) throw forbidden("Only authors, operators and administrators may write memories.");
 }
 
 /** Throws `FORBIDDEN` if a member moves a memory within a session, because the place affects which words find the memory. */

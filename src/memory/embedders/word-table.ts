@@ -66,15 +66,13 @@ export function encodeWordTable(words: readonly string[], vectors: readonly Arra
   const text = new TextEncoder().encode(words.join("\n"));
   const bytes = new Uint8Array(HEADER_BYTES + text.length + (words.length * dimensions) / 2);
   const view = new DataView(bytes.buffer);
-  for (const [index, value] of [MAGIC, words.length, dimensions, text.length].entries()) {
+  for (const [index, value] of [MAGIC, words.length, dimensions, text.length].entries())
     view.setUint32(index * 4, value, true);
-  }
   bytes.set(text, HEADER_BYTES);
   let at = HEADER_BYTES + text.length;
   for (const vector of vectors) {
-    for (let index = 0; index < dimensions; index += 2) {
+    for (let index = 0; index < dimensions; index += 2)
       bytes[at++] = levelOf(vector[index] ?? 0) | (levelOf(vector[index + 1] ?? 0) << 4);
-    }
   }
   return bytes;
 }

@@ -63,9 +63,8 @@ function bestByWords(input: RankInput): number[] {
 function bestByMeaning({ columns: { n, size }, visible, semantic }: RankInput): number[] {
   if (semantic === undefined) return [];
   const cosines = new Float64Array(semantic);
-  for (let place = 0; place < size; place++) {
+  for (let place = 0; place < size; place++)
     if (n[place] === NONE || visible?.[place] === 0) cosines[place] = 0;
-  }
   return largest(cosines, SEMANTIC_CANDIDATES);
 }
 

@@ -92,12 +92,10 @@ export class LongText {
     const texts = new Map<string, string>();
     if (references.length === 0) return texts;
     const keys = JSON.stringify(references.map(({ key }) => key));
-    for (const { key, text } of this.db.each<{ key: string; text: string }>(SELECT_KEYS, keys)) {
+    for (const { key, text } of this.db.each<{ key: string; text: string }>(SELECT_KEYS, keys))
       texts.set(key, (texts.get(key) ?? "") + text);
-    }
-    for (const { key, bytes } of references) {
+    for (const { key, bytes } of references)
       if (utf8Length(texts.get(key) ?? "") !== bytes) throw missing(key);
-    }
     return texts;
   }
 

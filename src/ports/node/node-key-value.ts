@@ -24,9 +24,8 @@ export class NodeKeyValue implements KeyValue {
   put<Value>(key: string, value: Value): void {
     checkKey(key);
     const bytes = serialize(value);
-    if (bytes.byteLength > MAX_VALUE_BYTES) {
+    if (bytes.byteLength > MAX_VALUE_BYTES)
       throw tooLarge(`A value under a key may have at most ${MAX_VALUE_BYTES} bytes: use rows.`);
-    }
     this.db.run(
       "INSERT INTO _node_kv (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
       key,

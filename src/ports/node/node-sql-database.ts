@@ -63,9 +63,8 @@ export class NodeSqlDatabase implements ActorDatabase {
       return result;
     } catch (error) {
       // SQLite itself may have rolled back, for example because the disk is full.
-      if (this.database.isTransaction) {
+      if (this.database.isTransaction)
         this.database.exec(level === 0 ? "ROLLBACK" : `ROLLBACK TO level_${level}; RELEASE level_${level}`);
-      }
       throw error;
     } finally {
       this.depth = level;

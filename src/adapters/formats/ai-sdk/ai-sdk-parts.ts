@@ -107,9 +107,8 @@ function toPart(part: Passage | NativePart): NativePart[] {
   const { kind, text, metadata } = part;
   if (text === "" && metadata === undefined) return [];
   const options = optionsOf(metadata);
-  if (kind === "reasoning") {
+  if (kind === "reasoning")
     return [{ type: "block", value: { type: kind, text: text.toWellFormed(), ...options } }];
-  }
   return [{ type: "text", length: text.length, ...(metadata && { extra: options }) }];
 }
 

@@ -6,9 +6,8 @@ import { ModelFailure } from "../../errors/model-errors.ts";
 /** Throws `ModelFailure` for a body without a prompt, or an address that is not a URL. */
 export function toCallOptions(body: JsonObject): LanguageModelV4CallOptions {
   const { prompt } = body;
-  if (!Array.isArray(prompt)) {
+  if (!Array.isArray(prompt))
     throw new ModelFailure("validation", "The request of a language model must have an array `prompt`.");
-  }
   const options = { ...body, prompt: prompt.map(revived) };
   // SAFETY: the format built it, and the model checks what an interceptor may have changed.
   return options as unknown as LanguageModelV4CallOptions;

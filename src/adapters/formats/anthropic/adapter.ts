@@ -150,9 +150,8 @@ function markLastTool(offered: Json[]): void {
 
 function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {
   const alternative = ["anyOf", "oneOf", "allOf"].find((keyword) => inputSchema[keyword] !== undefined);
-  if (alternative !== undefined) {
+  if (alternative !== undefined)
     throw unsupported("anthropic", `"${alternative}" at the top of the schema of the tool "${name}"`);
-  }
   return {
     name,
     ...filled({ description }),

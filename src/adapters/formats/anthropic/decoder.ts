@@ -89,9 +89,8 @@ export class AnthropicDecoder extends ReplyDecoder {
     const { data } = messageSchema.safeParse(message);
     if (data === undefined) return undefined;
     this.isOver ||= wholeStop !== undefined;
-    if (this.#parts.size > 0) {
+    if (this.#parts.size > 0)
       return this.error("transient", "The provider started another reply within this reply.");
-    }
     this.#hasBegun = true;
     this.#stop = data.stop_reason ?? wholeStop ?? this.#stop;
     this.messageId ||= data.id;

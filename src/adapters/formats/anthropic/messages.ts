@@ -88,12 +88,10 @@ function toBlock(part: ContextPart): JsonObject {
   const media = resolveMedia("anthropic", part);
   const mediaType = plainType(media.mediaType);
   const isImage = mediaType === undefined ? part.type === "image" : mediaType.startsWith("image/");
-  if (!isImage) {
+  if (!isImage)
     return { type: "document", source: documentSource(media, mediaType), ...filled({ title: part.name }) };
-  }
-  if (mediaType !== undefined && !IMAGES.has(mediaType)) {
+  if (mediaType !== undefined && !IMAGES.has(mediaType))
     throw unsupported("anthropic", `an image of the type "${mediaType}", only JPEG, PNG, GIF and WebP`);
-  }
   return { type: "image", source: "url" in media ? byUrl(media.url) : byValue(media.base64, mediaType) };
 }
 

@@ -41,9 +41,8 @@ export class ChatDecoder extends ReplyDecoder {
   protected read(chunk: JsonObject): ModelDelta[] | ModelError | undefined {
     if (chunk.error !== undefined && chunk.error !== null) return inBandError(this.provider, chunk.error);
     const piece = this.#readPiece(chunk);
-    if (piece?.finish === "error") {
+    if (piece?.finish === "error")
       return this.error("transient", "The provider reported an error during its reply.");
-    }
     return piece && this.#take(piece);
   }
 

@@ -50,14 +50,12 @@ export function checkChoice(
   { tools, toolChoice }: { tools: readonly { name: string }[]; toolChoice: ModelContext["toolChoice"] },
   own: readonly Json[] = [],
 ): void {
-  if (toolChoice === "required" && tools.length + own.length === 0) {
+  if (toolChoice === "required" && tools.length + own.length === 0)
     throw unsupported(provider, "a forced tool call without offered tools");
-  }
   if (typeof toolChoice !== "object") return;
   const names = [...tools, ...own.filter(isJsonObject)].map(({ name }) => name);
-  if (!names.includes(toolChoice.name)) {
+  if (!names.includes(toolChoice.name))
     throw unsupported(provider, `a forced call of "${toolChoice.name}", which is not offered`);
-  }
 }
 
 /**

@@ -32,9 +32,8 @@ export function instructed(provider: ProviderId, context: ModelContext): Instruc
   const later = context.messages.findIndex((message) => message.role !== "system" || isNote(message));
   const leading = later < 0 ? context.messages.length : later;
   const first = context.messages.slice(0, leading);
-  if (first.some(({ parts = [] }) => parts.some(({ type }) => type !== "text"))) {
+  if (first.some(({ parts = [] }) => parts.some(({ type }) => type !== "text")))
     throw unsupported(provider, "images or files among the system instructions");
-  }
   const texts = [
     ...context.systemInstructions,
     ...first.map(({ name, content }) => (isBlank(content) ? "" : attributed(name, content))),

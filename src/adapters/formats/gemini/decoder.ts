@@ -77,9 +77,8 @@ export class GeminiDecoder extends ReplyDecoder {
     const candidate = data.candidates?.find(({ index }) => (index ?? 0) === 0);
     const stop = candidate?.finishReason;
     const failure = FAILURES.get(stop ?? "");
-    if (failure !== undefined) {
+    if (failure !== undefined)
       return this.error(failure, because(`The model ended its reply with ${stop}`, candidate?.finishMessage));
-    }
     this.messageId ||= data.responseId;
     const deltas: ModelDelta[] = [];
     for (const part of candidate?.content?.parts ?? []) {

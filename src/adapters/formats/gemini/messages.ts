@@ -118,9 +118,8 @@ function toParts(part: ContextPart): JsonObject[] {
 function toMedium(part: ContextMedia): JsonObject {
   const media = resolveMedia("gemini", part);
   const mimeType = plainType(media.mediaType);
-  if (mimeType !== undefined && !ACCEPTED.test(mimeType)) {
+  if (mimeType !== undefined && !ACCEPTED.test(mimeType))
     throw unsupported("gemini", `${part.type === "image" ? "an image" : "a file"} of the type "${mimeType}"`);
-  }
   return "url" in media
     ? { fileData: { ...defined({ mimeType }), fileUri: requireHttps("gemini", media.url) } }
     : { inlineData: { mimeType: mimeType ?? "", data: media.base64 } };

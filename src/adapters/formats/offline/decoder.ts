@@ -17,9 +17,8 @@ export class OfflineDecoder extends ReplyDecoder {
     this.finish = done;
     this.isOver = done !== undefined;
     if (text !== undefined) return [{ type: "text", text }];
-    if (call !== undefined) {
+    if (call !== undefined)
       return [{ type: "tool-call", index: call.index, id: call.id, name: call.name, arguments: call.input }];
-    }
     if (usage === undefined) return [];
     const totalTokens = usage.inputTokens + usage.outputTokens;
     return [{ type: "usage", usage: { ...usage, totalTokens } }];

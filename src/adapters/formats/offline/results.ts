@@ -59,9 +59,8 @@ export function outcomeOf({ text, failed }: SeenResult): Outcome {
   const facts = membersOf(value);
   const isSuccess = facts.success === true;
   const error = failed && !("error" in facts) ? facts : facts.error;
-  if (!isSuccess && isJsonObject(error) && typeof error.code === "string") {
+  if (!isSuccess && isJsonObject(error) && typeof error.code === "string")
     return { kind: "failed", text: String(error.message ?? ""), code: error.code };
-  }
   if (failed) return { kind: "failed", text: readable(value) };
   if (facts.status === "pending") return { kind: "pending", text: "" };
   return { kind: "answer", text: readable(isSuccess && "result" in facts ? (facts.result ?? null) : value) };

@@ -79,11 +79,10 @@ export function answerInRole(view: View): OfflineAnswer | undefined {
   const role = roleOf(view);
   const subject = subjectOf(text);
   const answer = role === undefined ? undefined : ANSWERS[role];
-  if (role === undefined || answer === undefined) {
+  if (role === undefined || answer === undefined)
     return isCalled
       ? labelled(`I was asked "${subject}". I have no better answer: no language model is connected.`)
       : undefined;
-  }
   if (GREETING.test(subject)) return labelled(`I am the ${role}. ${INTRODUCTIONS[role]}`);
   if (!isCalled && PROSE.test(subject)) return undefined;
   if (role === "researcher" && results.length === 0 && offers("search_docs"))

@@ -70,9 +70,8 @@ function first(rules: readonly Rule[], view: View): OfflineAnswer | undefined {
 /** Converts an answer to the requested form: a call if a call is required, data if data is requested. */
 function demanded(answer: OfflineAnswer, { forced, output }: View): OfflineAnswer {
   const called = answer.kind === "calls" ? answer.calls.map(({ tool }) => tool) : [];
-  if (forced !== undefined && !called.includes(forced.tool)) {
+  if (forced !== undefined && !called.includes(forced.tool))
     return call(forced.tool, exampleOf(forced.schema));
-  }
   if (output === undefined || answer.kind === "calls") return answer;
   return { kind: "text", text: JSON.stringify(exampleOf(output)) };
 }

@@ -88,9 +88,8 @@ function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {
 
 function output({ output: asked, tools: offered, toolChoice }: ModelContext): JsonObject {
   if (asked === undefined) return {};
-  if (offered.length > 0 && toolChoice !== "none") {
+  if (offered.length > 0 && toolChoice !== "none")
     throw unsupported("workers-ai", "a request for a structured reply that also offers tools");
-  }
   return { stream: false, response_format: { type: "json_schema", json_schema: asked.schema } };
 }
 

@@ -204,9 +204,8 @@ export class CallBatch {
 
   /** Resolves with the calls cancelled since the last request. Resolves with an empty list when the batch is over. */
   async #nextCancelled(): Promise<string[]> {
-    if (this.#cancelled.length === 0 && this.#waiting.size > 0) {
+    if (this.#cancelled.length === 0 && this.#waiting.size > 0)
       await new Promise<void>((resolve) => (this.#answer = resolve));
-    }
     return this.#cancelled.splice(0);
   }
 }

@@ -26,11 +26,9 @@ export function withoutStorage(name: string): string {
  */
 export function unreachableClass(error: Error): string | undefined {
   if (!(error instanceof TypeError)) return undefined;
-  if (/\b(?:idFromName|getByName) is not a function$/.test(error.message)) {
+  if (/\b(?:idFromName|getByName) is not a function$/.test(error.message))
     return "The class of the called actor is not a Durable Object class with storage. Add it to `new_sqlite_classes` in the `migrations` of the Worker's configuration. `GET /health` lists such classes.";
-  }
-  if (/^Cannot read properties of undefined \(reading '(?:idFromName|getByName)'\)$/.test(error.message)) {
+  if (/^Cannot read properties of undefined \(reading '(?:idFromName|getByName)'\)$/.test(error.message))
     return "The Worker does not export the class of the called actor. Export the class under its name from the main module.";
-  }
   return undefined;
 }

@@ -36,11 +36,10 @@ export async function actorIn(
     return await getAgentByName(namespace as never, name, { jurisdiction, ...plain });
   } catch (error) {
     if (!isNotImplemented(error)) throw error;
-    if (!isWarned) {
+    if (!isWarned)
       console.warn(
         `This workerd has no jurisdictions: "${id}" runs and stores its data without a jurisdiction.`,
       );
-    }
     isWarned = true;
     return getAgentByName(namespace as never, name, plain);
   }

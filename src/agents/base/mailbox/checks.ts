@@ -35,13 +35,11 @@ export function checkOutgoing(
 ): { envelope: Envelope; size: number } {
   const given = { ...fields, from, sentAt: now };
   const envelope: Envelope = validate(sentEnvelopeSchema, given, "", "The envelope");
-  if (sameAddress(from, envelope.to)) {
+  if (sameAddress(from, envelope.to))
     throw invalid("An actor cannot send an envelope to itself; do the work in the current transaction.");
-  }
   const age = ageOf(envelope.operationId, now);
-  if (age > SEND_WITHIN_MS || age < -MAX_CLOCK_AHEAD_MS) {
+  if (age > SEND_WITHIN_MS || age < -MAX_CLOCK_AHEAD_MS)
     throw invalid("The operation id is older than 14 days or in the future. Send under a new operation id.");
-  }
   const text = JSON.stringify(envelope);
   return { envelope: JSON.parse(text), size: checkSize(text) };
 }

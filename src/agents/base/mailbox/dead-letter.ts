@@ -37,9 +37,7 @@ export const deadLetterPageSchema = pageOptionsSchema(isOperationId);
 /** Throws unless the principal may see and redeliver the dead letters of the actor with this address and name. */
 export function checkOperator(principal: Principal, address: ActorAddress | null, name: string): void {
   checkPrincipal(principal);
-  if (address === null || address.tenant !== principal.tenant) {
-    throw notFound(`There is no actor "${name}".`);
-  }
+  if (address === null || address.tenant !== principal.tenant) throw notFound(`There is no actor "${name}".`);
   requireOperator(principal);
 }
 

@@ -96,9 +96,8 @@ export class Inbox {
     effects.length = 0;
     const { thrown, byHandler } = handled;
     const error = boundedError(toErrorData(thrown));
-    if (error.retriable && !attempt.last) {
+    if (error.retriable && !attempt.last)
       return { type: "busy", error, ...defined({ retryAfterMs: retryAfterOf(thrown) }) };
-    }
     const recorded = byHandler || attempt.last;
     if (recorded) this.#record(operationId, { type: "refused", attempt: attempt.number, error }, now);
     return { type: "refused", error, recorded };

@@ -185,11 +185,10 @@ export class Mailbox {
       if (letter === undefined && !underWay?.late) throw noSuchLetter(operationId);
       // If the letter exists too, its outcome has committed, and the outbox has not noticed yet.
       if (letter === undefined || underWay !== undefined) return { armed: this.#outbox.whenArmed() };
-      if (ageOf(operationId, this.ports.clock.now()) > REDELIVER_WITHIN_MS) {
+      if (ageOf(operationId, this.ports.clock.now()) > REDELIVER_WITHIN_MS)
         throw conflict(
           "This dead letter is older than 30 days, so its receiver may no longer detect a duplicate. Send a new envelope.",
         );
-      }
       this.#store.removeDeadLetter(operationId);
       this.#letters.note(operationId);
       return { armed: this.#outbox.resend(letter) };

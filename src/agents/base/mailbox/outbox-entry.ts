@@ -108,9 +108,8 @@ function afterAnswer(entry: OutboxEntry, answer: Answer, now: number): OutboxSte
       };
     case "busy": {
       // A receiver that can write records its refusal of a last attempt. Without that record it may still act.
-      if (isLastAttempt(entry)) {
+      if (isLastAttempt(entry))
         return { type: "settle", entry, outcome: { status: "unknown", error: answer.error } };
-      }
       const wanted = Math.min(answer.retryAfterMs ?? 0, MAX_DELAY_MS);
       return afterFailure(entry, answer.error, Math.max(delayOf(entry), wanted), now);
     }

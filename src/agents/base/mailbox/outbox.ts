@@ -159,9 +159,8 @@ export class Outbox {
   /** Loads the entries of earlier lives. */
   load(): void {
     if (this.#isLoaded) return;
-    for (const stored of this.store.entries()) {
+    for (const stored of this.store.entries())
       this.#loaded.set(stored.entry.envelope.operationId, { ...stored, phase: "found" });
-    }
     this.#isLoaded = true;
   }
 

@@ -28,12 +28,9 @@ export function decideReceipt(
   receipt: Receipt | undefined,
   now: number,
 ): ReceiptDecision {
-  if (receipt?.type === "done") {
-    return { type: "answer", answer: { type: "done", result: receipt.result } };
-  }
-  if (receipt?.type === "refused" && attempt <= receipt.attempt) {
+  if (receipt?.type === "done") return { type: "answer", answer: { type: "done", result: receipt.result } };
+  if (receipt?.type === "refused" && attempt <= receipt.attempt)
     return { type: "answer", answer: { type: "refused", error: receipt.error, recorded: true } };
-  }
   const age = ageOf(operationId, now);
   if (age <= ACT_WITHIN_MS && age >= -MAX_CLOCK_AHEAD_MS) return { type: "act" };
   return { type: "answer", answer: { type: "refused", error: WRONG_AGE, recorded: false } };

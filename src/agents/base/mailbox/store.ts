@@ -192,9 +192,8 @@ export class MailboxStore {
     let bytes = 0;
     for (const row of this.database.each<LetterRow>(LETTERS[order], start, limit + 1)) {
       const last = items.at(-1);
-      if (last !== undefined && (items.length === limit || bytes > MAX_PAGE_BYTES)) {
+      if (last !== undefined && (items.length === limit || bytes > MAX_PAGE_BYTES))
         return { items, nextCursor: last.envelope.operationId };
-      }
       items.push(letterOf(row));
       bytes += utf8Length(row.letter);
     }

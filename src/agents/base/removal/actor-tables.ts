@@ -18,9 +18,8 @@ const PAGE = 16;
  * tables.
  */
 export function dropTables({ database }: ActorStores): void {
-  for (let [table] = tables(database); table !== undefined; [table] = tables(database)) {
+  for (let [table] = tables(database); table !== undefined; [table] = tables(database))
     database.run(`DROP TABLE "${table.name.replaceAll('"', '""')}"`);
-  }
   for (const { name } of database.all<{ name: string }>(SESSION_TABLES)) database.run(`DELETE FROM ${name}`);
 }
 
@@ -30,10 +29,9 @@ function tables(database: ActorStores["database"]): { name: string }[] {
 
 export function deleteValues({ database, keyValue }: ActorStores, prefixes: readonly string[]): void {
   for (const prefix of prefixes) {
-    for (let found = keyValue.list(prefix, PAGE); found.length > 0; found = keyValue.list(prefix, PAGE)) {
+    for (let found = keyValue.list(prefix, PAGE); found.length > 0; found = keyValue.list(prefix, PAGE))
       database.transaction(() => {
         for (const [key] of found) keyValue.delete(key);
       });
-    }
   }
 }

@@ -190,11 +190,10 @@ export class ActorShell<
   #committed(
     body: (unit: UnitOfWork<State, Signal, Change, Committed, Effect>) => void,
   ): UnitOfWork<State, Signal, Change, Committed, Effect> {
-    if (this.ports.database.isInTransaction()) {
+    if (this.ports.database.isInTransaction())
       throw new Error(
         "A transaction is open: stage the change in a unit of work, and release it after the commit.",
       );
-    }
     const unit = this.begin();
     try {
       body(unit);

@@ -87,9 +87,8 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
     const { core, ports } = this.unit;
     if (this.#released !== null) throw new Error("The unit of work is released. Begin another unit.");
     const isNested = ports.database.isInTransaction();
-    if (this.#state !== null && !core.isCurrent(this.#state)) {
+    if (this.#state !== null && !core.isCurrent(this.#state))
       throw new Error("An earlier stage was rolled back: begin another unit of work.");
-    }
     this.isNested ||= isNested;
     const now = ports.clock.now();
     const before = this.state;

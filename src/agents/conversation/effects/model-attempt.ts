@@ -195,17 +195,14 @@ function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo
 
 /** Converts an error of the adapter, an abort or a defect. The message of a defect appears only in the log. */
 function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
-  if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
+  if (error instanceof DramatisError && error.code === "UNSUPPORTED")
     return modelError(provider, "validation", error.message);
-  }
   if (error instanceof DramatisError && error.retriable)
     return modelError(provider, "transient", error.message);
-  if (error instanceof DOMException && error.name === "TimeoutError") {
+  if (error instanceof DOMException && error.name === "TimeoutError")
     return modelError(provider, "timeout", error.message);
-  }
-  if (error instanceof DOMException && error.name === "AbortError") {
+  if (error instanceof DOMException && error.name === "AbortError")
     return modelError(provider, "canceled", "The call was cancelled.");
-  }
   console.error(error);
   return modelError(provider, "unknown", "The request could not be made.");
 }

@@ -61,11 +61,10 @@ export function conversationRecord(
   now: number,
 ): ConversationIdentity {
   const projectId = input.projectId ?? projectIds[0] ?? "default";
-  if (!projectIds.includes(projectId)) {
+  if (!projectIds.includes(projectId))
     throw invalid(`The agent "${input.agentId}" does not belong to this project.`, {
       errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
     });
-  }
   if (input.budget !== undefined) {
     checkPrices(chain, input.budget);
     checkRoom(chain, input.budget);

@@ -57,9 +57,8 @@ export function refused(problem: EnvelopeProblem, message: string): DramatisErro
 }
 
 function typeOf({ type }: Record<string, unknown>): ExternalType {
-  if (typeof type !== "string" || type.trim() === "") {
+  if (typeof type !== "string" || type.trim() === "")
     throw refused("missing_type", `The signal has no \`type\`. Set it to ${EXTERNAL_LIST}.`);
-  }
   if (isOneOf(EXTERNAL_TYPES, type)) return type;
   const named = JSON.stringify(cut(type, MAX_KEY_LENGTH));
   if (isOneOf(RESERVED_TYPES, type)) {

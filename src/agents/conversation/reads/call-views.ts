@@ -43,9 +43,8 @@ export function callViews(
     ...closed(chain, opened(made, index), made),
     ...defined({ estimated: made.estimate }),
   }));
-  if (call !== null && openRecord(turn) === undefined) {
+  if (call !== null && openRecord(turn) === undefined)
     views.push(opened({ profile: call.profile ?? 0, startedAt: call.notBefore }, calls.length));
-  }
   // SAFETY: these records have no metadata but `correlationId` and `firstTextAt`, which are strings.
   return views as CallView[];
 }

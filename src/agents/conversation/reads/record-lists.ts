@@ -83,9 +83,8 @@ export function readCauses(
 /** Returns the entries of a turn from entry `first` to entry `last`. */
 function entriesOf({ journal }: RecordStore, { n }: Turn, first: number, last: number): Numbered[] {
   const entries: Numbered[] = [];
-  for (const numbered of journalEntries(journal, "asc", undefined, last, first)) {
+  for (const numbered of journalEntries(journal, "asc", undefined, last, first))
     if (numbered.entry.turn === n) entries.push(numbered);
-  }
   return entries;
 }
 

@@ -61,9 +61,8 @@ export function packMembers(
     else if (name === "result") packed[name] = withoutLarge(value, keep);
     else if (keep(name, value)) packed[name] = value;
   }
-  for (const list of ["$texts", "$json"] as const) {
+  for (const list of ["$texts", "$json"] as const)
     if (Object.keys(sizes[list]).length > 0) packed[list] = sizes[list];
-  }
   return { packed, stored };
 }
 

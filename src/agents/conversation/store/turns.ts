@@ -130,9 +130,8 @@ export class TurnTable {
   /** Filters the turns after number `n` by their callers. Returns their numbers, ascending. Reads only rows. */
   numbersAfter(n: number, passes: (caller: Turn["caller"]) => boolean): number[] {
     const numbers: number[] = [];
-    for (const row of this.database.each<TurnColumns>(AFTER, n)) {
+    for (const row of this.database.each<TurnColumns>(AFTER, n))
       if (passes(JSON.parse(row.body).caller)) numbers.push(row.n);
-    }
     return numbers;
   }
 

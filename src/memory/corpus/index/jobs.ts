@@ -158,9 +158,7 @@ export class IndexJobs {
     if (dropped !== undefined) this.#deleteOf(dropped);
     const filling = state.spaces.find(({ filledTo }) => filledTo !== null);
     if (filling !== undefined) return this.#fill(filling);
-    for (const space of state.spaces) {
-      if (this.#rows(space).marks(1).length > 0) await this.#embed(space);
-    }
+    for (const space of state.spaces) if (this.#rows(space).marks(1).length > 0) await this.#embed(space);
   }
 
   async #build(): Promise<void> {

@@ -230,9 +230,8 @@ function reservedBeside(state: ConversationState, own?: number, agentId?: string
     sum = addAmounts(sum, reservedByTasks(turn));
     if (turn.n !== own) sum = addAmounts(sum, reservedByModel(state, turn));
   }
-  for (const [, run] of runningExtractions(state)) {
+  for (const [, run] of runningExtractions(state))
     if (agentId === undefined || run.agentId === agentId) sum = addAmounts(sum, run.reserved ?? {});
-  }
   for (const running of sideCalls(state)) {
     const { reserved } = running.call;
     if (reserved === undefined || (agentId !== undefined && running.session !== agentId)) continue;

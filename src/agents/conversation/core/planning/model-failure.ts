@@ -48,14 +48,12 @@ export function planModelFailure(
     return [record(false), { type: "RETRY_LLM", ...retry }];
   }
   const next = nextModel(chain, turn, error, input.now);
-  if (next === undefined) {
+  if (next === undefined)
     return [record(true), failTurn(turn, describe(error, earlierFailures(chain, turn)), input)];
-  }
   const { model, deferred } = next;
   const { profile, notBefore } = model;
-  if (profile === (call.profile ?? 0)) {
+  if (profile === (call.profile ?? 0))
     return [record(false), { type: "RETRY_LLM", turn: n, error: describe(error), notBefore, reset }];
-  }
   const to = modelName(chain, profile) ?? "";
   // The text of a paused reply is withdrawn with it.
   const resets = reset || (turn.paused !== undefined && turn.paused.text !== "");
@@ -84,9 +82,8 @@ function nextModel(
   const called = calls.filter(({ item }) => item === call.item).map((made) => made.profile);
   const fresh = Math.max(profile, ...called) + 1;
   // The request of a context hook is for its own model only.
-  if (request === undefined && profileAt(chain, fresh) !== undefined) {
+  if (request === undefined && profileAt(chain, fresh) !== undefined)
     return { model: { profile: fresh, tried: 0, notBefore: now }, deferred: waiting };
-  }
   const [model, ...others] = waiting.toSorted((one, other) => one.notBefore - other.notBefore);
   if (model === undefined) return undefined;
   return { model: { ...model, notBefore: Math.max(model.notBefore, now) }, deferred: others };

@@ -190,15 +190,13 @@ function planAnswer(
   const fail = (message: string): AgentDecision[] => [
     { type: "FAIL_TURN", turn: n, error: { code: "OUTPUT_INVALID", message, retriable: true } },
   ];
-  if (reply.finishReason === "length") {
+  if (reply.finishReason === "length")
     return fail(
       "The model's answer was cut off before it was complete: allow it more output, or ask for less.",
     );
-  }
   if (reply.finishReason === "content_filter") return fail("The model refused to answer.");
-  if (repairs.length >= MAX_OUTPUT_REPAIRS) {
+  if (repairs.length >= MAX_OUTPUT_REPAIRS)
     return fail(`The model's answer does not fit the schema after ${repairs.length + 1} tries: ${problem}`);
-  }
   const text = cut(reply.text, MAX_WITHDRAWN_LENGTH);
   return [{ type: "REPAIR_OUTPUT", turn: n, text, problem }];
 }

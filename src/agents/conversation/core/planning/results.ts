@@ -274,12 +274,10 @@ export function isLastCall(
 /** Names the limit that another result of a turn would exceed; `null` if it fits. */
 function excessOf(state: ConversationState, turn: Turn, result: ToolResult): string | null {
   const length = lengthOf(result);
-  if (resultsLength(turn) + length > MAX_TURN_RESULTS) {
+  if (resultsLength(turn) + length > MAX_TURN_RESULTS)
     return `the results of one turn may have ${MAX_TURN_RESULTS} characters together.`;
-  }
-  if (activeLength(state) + length > MAX_ACTIVE_CONTENT) {
+  if (activeLength(state) + length > MAX_ACTIVE_CONTENT)
     return `the active turns of a conversation may have ${MAX_ACTIVE_CONTENT} characters together.`;
-  }
   return null;
 }
 

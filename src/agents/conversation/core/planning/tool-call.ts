@@ -206,9 +206,8 @@ function missing(
   const unusableNow = Object.hasOwn(unusable, given) ? unusable[given] : undefined;
   if (unusableNow !== undefined)
     return { code: "PERMISSION_DENIED", message: `The tool ${name} cannot be used. ${unusableNow}` };
-  if (call?.bounds === undefined) {
+  if (call?.bounds === undefined)
     return { code: "NOT_FOUND", message: `There is no tool named ${name}. ${hint}` };
-  }
   const { bounds, withheld = {} } = call;
   const reason = Object.hasOwn(withheld, given) ? withheld[given] : undefined;
   const message =

@@ -43,12 +43,10 @@ export function planUserMessage(
     untrusted,
     traceparent,
   } = data;
-  if (state.active.size >= MAX_ACTIVE_TURNS) {
+  if (state.active.size >= MAX_ACTIVE_TURNS)
     throw tooMany(`This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`);
-  }
-  if (activeLength(state) + lengthOf(content) + lengthOf(tools) > MAX_ACTIVE_CONTENT) {
+  if (activeLength(state) + lengthOf(content) + lengthOf(tools) > MAX_ACTIVE_CONTENT)
     throw tooMany("The active turns of this conversation hold too much content; wait for one to complete.");
-  }
   const turn = state.turns + 1;
   if (turn > MAX_TURN_NUMBER) throw tooMany("This conversation is full; start a new one.", false);
   const { id: agentId, chain } = addressee(state, signal, input);
