@@ -1,6 +1,4 @@
-/**
- * The answers of A2A 1.0, as far as the client reads them. Unknown members are ignored. Pure.
- */
+/** The answers of A2A 1.0, as far as the client reads them. Unknown members are ignored. Pure. */
 import { z } from "zod";
 import type { Json } from "../shared/json.ts";
 

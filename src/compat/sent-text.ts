@@ -14,9 +14,7 @@ export class SentText {
   #sent = "";
   #text = "";
 
-  /**
-   * Adds text at `offset`, in UTF-16 units. Text that was added before is ignored. Text after a gap is ignored: the complete text follows.
-   */
+  /** Adds text at `offset`, in UTF-16 units. Text that was added before is ignored. Text after a gap is ignored: the complete text follows. */
   add(offset: number, text: string): Piece {
     if (offset > this.#text.length) return "";
     this.#text = this.#text.slice(0, offset) + text + this.#text.slice(offset + text.length);

@@ -43,9 +43,7 @@ const letters: Delete = ({ kind, tenant, id }) => [
   id,
 ];
 
-/**
- * Every table that holds rows of owners. The users of a conversation are found by its row, so they come before it.
- */
+/** Every table that holds rows of owners. The users of a conversation are found by its row, so they come before it. */
 export const OWNED_TABLES = {
   conversation_users: {
     conversation: ({ tenant, createdAt, id }) => [

@@ -48,9 +48,7 @@ export class TenantDatabases {
   readonly #known = new Map<string, KnownPlace>();
   #hasPlaces: boolean | undefined;
 
-  /**
-   * `databases` has `DB` and the further databases, by the names of their bindings. `advance` takes the next steps of a tenant's move.
-   */
+  /** `databases` has `DB` and the further databases, by the names of their bindings. `advance` takes the next steps of a tenant's move. */
   constructor(
     readonly databases: ReadonlyMap<string, D1Database>,
     private readonly clock: Pick<Clock, "now">,

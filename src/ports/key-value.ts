@@ -7,8 +7,6 @@ export interface KeyValue {
   put<Value>(key: string, value: Value): void;
   /** Returns whether the key was there. */
   delete(key: string): boolean;
-  /**
-   * Returns at most `limit` entries with keys that start with `prefix`, after the key `after` if given. Ascending by the key's UTF-8 bytes.
-   */
+  /** Returns at most `limit` entries with keys that start with `prefix`, after the key `after` if given. Ascending by the key's UTF-8 bytes. */
   list<Value>(prefix: string, limit: number, after?: string): [key: string, value: Value][];
 }

@@ -52,9 +52,7 @@ export interface Persona {
     memoryTools?: false;
     /** Learns from each completed turn by a model, or by rules if the model is `offline`. Default: `false`. */
     extract?: boolean | { profileId: DefinitionReference };
-    /**
-     * The IANA zone of the users, such as `Asia/Tokyo`. It defines the day that "yesterday" refers to. Default: UTC.
-     */
+    /** The IANA zone of the users, such as `Asia/Tokyo`. It defines the day that "yesterday" refers to. Default: UTC. */
     timeZone?: string;
     /** Ranking weights. An absent weight has its default. */
     ranking?: Partial<RankingWeights>;
@@ -68,9 +66,7 @@ export interface Persona {
     /** The artifacts of the project: all, or only artifacts of these types. */
     artifacts: true | string[];
   };
-  /**
-   * Instructions for certain tasks, inline or in libraries. The model sees their descriptions, and reads them with `read_skill`.
-   */
+  /** Instructions for certain tasks, inline or in libraries. The model sees their descriptions, and reads them with `read_skill`. */
   skills?: (Skill | DefinitionReference)[];
   tools?: {
     /** References, also `mcp:server/tool` and `mcp:server/*`. */
@@ -169,10 +165,7 @@ export interface AgentTarget {
   agent: string;
   /** The mode of a call if the model chooses no mode. Default: the first of `modes`. */
   mode?: AgentMode;
-  /**
-   * The modes that the model may choose from. Default: `["delegate", "loop_in"]`. With a single mode there is no
-   * choice.
-   */
+  /** The modes that the model may choose from. Default: `["delegate", "loop_in"]`. With a single mode there is no choice. */
   modes?: AgentMode[];
   /**
    * The history that the agent receives when it joins. Default: `recent`. `custom`: the calling model writes it in
@@ -187,9 +180,7 @@ export interface AgentTarget {
 
 export type HookName = "contextAssembly" | "memoryExtraction";
 
-/**
- * The target of a hook: a task, the code of a deployed tool, or a workflow. Each attempt of a workflow starts a run.
- */
+/** The target of a hook: a task, the code of a deployed tool, or a workflow. Each attempt of a workflow starts a run. */
 export type HookTarget = TaskTarget | WorkflowTarget;
 
 /** A hook as a conversation pins it. Code is not versioned. */

@@ -58,10 +58,7 @@ export function checkedPolicy(policy: LocationPolicy | undefined): LocationPolic
   throw unavailable(`\`location\` of the application returned an unusable policy: ${reason}.`);
 }
 
-/**
- * Returns the id of a new agent. Without an id in the request, `random` creates it. Throws `INVALID_INPUT`
- * (LOCATION-4).
- */
+/** Returns the id of a new agent. Without an id in the request, `random` creates it. Throws `INVALID_INPUT` (LOCATION-4). */
 export function newAgentId(
   { id, jurisdiction }: { id?: string; jurisdiction?: Jurisdiction },
   policy: LocationPolicy,

@@ -14,10 +14,7 @@ export const subject = z
   .strictObject({ userId: z.string().exactOptional(), conversationId: z.string().exactOptional() })
   .describe("The user and the conversation that it is about or comes from.");
 
-/**
- * The user and the conversation that a memory is about or comes from. A write over the API sets only the named
- * members.
- */
+/** The user and the conversation that a memory is about or comes from. A write over the API sets only the named members. */
 export type MemorySubject = z.infer<typeof subject>;
 
 const memoryMembers = {

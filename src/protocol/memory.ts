@@ -33,9 +33,7 @@ export const MEMORY_SCOPES = ["agent", "user", "conversation"] as const;
 
 export type MemoryScope = (typeof MEMORY_SCOPES)[number];
 
-/**
- * `current`: found by searches. `ended`: it was true until `validTo`. `archived`: its text is in the archive, and no search finds it.
- */
+/** `current`: found by searches. `ended`: it was true until `validTo`. `archived`: its text is in the archive, and no search finds it. */
 export const MEMORY_STATES = ["current", "ended", "archived"] as const satisfies readonly Memory["state"][];
 
 export type MemoryState = Memory["state"];

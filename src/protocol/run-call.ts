@@ -174,9 +174,7 @@ export interface ChildRun extends CallTrail {
 export interface ChildRunApi {
   /** Returns the input of an attempt's run. `NOT_FOUND` if the attempt no longer waits for a run. */
   childRun(address: CallAddress): Promise<Result<ChildRun>>;
-  /**
-   * Counts the run `id` before its start below this first run, at any depth. Idempotent. `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`.
-   */
+  /** Counts the run `id` before its start below this first run, at any depth. Idempotent. `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`. */
   admitRun(id: string): Promise<Result<null>>;
   /** Returns the result of a part. `NOT_FOUND` if the run has no completed part with that operation. */
   partResult(address: CallAddress): Promise<Result<PartResult>>;

@@ -189,10 +189,7 @@ export interface TriggerApi {
   view(principal: Principal): Promise<Result<TriggerView>>;
   /** Changes the trigger. It then acts as this principal, unless the change only disables it. Throws like `create`. */
   update(principal: Principal, change: ChangeTrigger): Promise<Result<TriggerView>>;
-  /**
-   * Replaces the secret of the webhook. The old secret becomes invalid at once. The trigger then acts as this
-   * principal.
-   */
+  /** Replaces the secret of the webhook. The old secret becomes invalid at once. The trigger then acts as this principal. */
   rotate(principal: Principal): Promise<Result<TriggerWithSecret>>;
   /** Deletes the trigger and its actor's storage. Started runs and turns continue. Call it by `removeTrigger`. */
   remove(principal: Principal): Promise<Result<null>>;

@@ -12,10 +12,7 @@ const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-we
 
 /** The options of a WebSocket, as its client sets them. */
 export interface SocketOptions extends FrameFilter {
-  /**
-   * Number of the client's last complete entry. Absent: a conversation begins with a snapshot, a run with its first
-   * entry.
-   */
+  /** Number of the client's last complete entry. Absent: a conversation begins with a snapshot, a run with its first entry. */
   from?: number;
   /** The client answers each `mark` with an `ack`. */
   acks: boolean;

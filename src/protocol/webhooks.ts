@@ -44,7 +44,5 @@ export interface WebhookNotice {
   reader: Principal;
 }
 
-/**
- * Posts a notice. Throws `DramatisError`: a retriable error if a later attempt may succeed.
- */
+/** Posts a notice. Throws `DramatisError`: a retriable error if a later attempt may succeed. */
 export type PostWebhook = (notice: WebhookNotice) => Promise<void>;

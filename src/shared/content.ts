@@ -52,9 +52,7 @@ export function isBlank(text: string): boolean {
   return BLANK.test(text);
 }
 
-/**
- * Returns the content, checked. `path` is the JSON pointer for issues. Throws `TOO_LARGE` or `INVALID_INPUT`.
- */
+/** Returns the content, checked. `path` is the JSON pointer for issues. Throws `TOO_LARGE` or `INVALID_INPUT`. */
 export function parseContent(value: unknown, path = "/content"): Content {
   if (typeof value !== "string" && !Array.isArray(value))
     throw invalidContent([{ path, message: FORM_RULE }]);

@@ -34,9 +34,7 @@ export function placeOf(error: unknown): string {
   }
 }
 
-/**
- * Returns the frames of a stack, which follow the message. A message may look like frames, so a stack without its message has no frames.
- */
+/** Returns the frames of a stack, which follow the message. A message may look like frames, so a stack without its message has no frames. */
 function framesOf({ stack, message }: Error): string[] {
   const [head, text] = [String(stack), String(message)];
   const begin = head.indexOf(text);

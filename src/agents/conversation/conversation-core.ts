@@ -210,9 +210,7 @@ export class ConversationCore
     return "turn" in outcome && outcome.turn === n;
   }
 
-  /**
-   * Fails the turn, or gives up the side call, of outcomes that can never be committed. The outcomes of one effect belong to one of them.
-   */
+  /** Fails the turn, or gives up the side call, of outcomes that can never be committed. The outcomes of one effect belong to one of them. */
   abandon([first]: readonly Signal[], error: ErrorData): Signal[] {
     if (first !== undefined && "session" in first) {
       const { begunBy, attempt, facts } = first;

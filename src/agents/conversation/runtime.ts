@@ -113,9 +113,7 @@ export class ConversationRuntime implements StoredConversation {
     this.changes = new ConversationChanges(connected);
   }
 
-  /**
-   * The state, loaded on first use. Throws `NOT_FOUND` before the conversation is created, `UNAVAILABLE` if a newer release stored it.
-   */
+  /** The state, loaded on first use. Throws `NOT_FOUND` before the conversation is created, `UNAVAILABLE` if a newer release stored it. */
   get state(): ConversationState {
     const { state } = this.#shell;
     if (state === null) throw notFound("This conversation does not exist. Create it first.");

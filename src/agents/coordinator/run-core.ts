@@ -47,9 +47,7 @@ const WITHDRAWN: ReadonlyMap<string, readonly string[]> = new Map([
 export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null, RunCommit, RunEffect> {
   readonly effectsOf = effectsOf;
 
-  /**
-   * `wokeAt`: the start of this life of the actor. `note` runs in the transaction of each commit.
-   */
+  /** `wokeAt`: the start of this life of the actor. `note` runs in the transaction of each commit. */
   constructor(
     private readonly store: RunDatabase,
     private readonly context: Pick<RuntimeContext, "ids" | "outboxRoom">,

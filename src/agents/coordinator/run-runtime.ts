@@ -1,6 +1,4 @@
-/**
- * A run of a workflow: connects the shell with the run's core, store and effects. Runs unchanged in a Durable Object and in Node.
- */
+/** A run of a workflow: connects the shell with the run's core, store and effects. Runs unchanged in a Durable Object and in Node. */
 import type { AnsweredBy } from "../../protocol/approval.ts";
 import type { CallAddress } from "../../protocol/call-address.ts";
 import type { RetryRun } from "../../protocol/coordinator-api.ts";

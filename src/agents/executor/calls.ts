@@ -17,9 +17,7 @@ import { serverAddressSchema } from "../../shared/server-address.ts";
 import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
 
-/**
- * The part of a call that its result needs. An operation occurs only once in a batch, because two calls would share one idempotency key.
- */
+/** The part of a call that its result needs. An operation occurs only once in a batch, because two calls would share one idempotency key. */
 const batchSchema = z
   .array(z.looseObject({ operationId: identifier, toolCallId: z.string() }))
   .max(1_000)

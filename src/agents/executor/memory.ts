@@ -33,9 +33,7 @@ export interface MemoryCall {
   memory?: CalledMemory;
 }
 
-/**
- * Returns the memory that a call may use. All ids come from the call's context. Records in `taint` that the call reads untrusted content.
- */
+/** Returns the memory that a call may use. All ids come from the call's context. Records in `taint` that the call reads untrusted content. */
 export function memoryFor(
   ports: MemoryPorts,
   { context, memory }: MemoryCall,

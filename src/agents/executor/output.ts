@@ -21,9 +21,7 @@ export function toJson(value: unknown, what: string, maxBytes: number): Json {
   return parseOutput(textOf(value, what), what, maxBytes);
 }
 
-/**
- * Parses the JSON text from `textOf`. Throws `ToolError` if it is too large or nests too deep (OUT-3). `what` begins the error's message.
- */
+/** Parses the JSON text from `textOf`. Throws `ToolError` if it is too large or nests too deep (OUT-3). `what` begins the error's message. */
 export function parseOutput(text: string, what: string, maxBytes: number): Json {
   const bytes = utf8Length(text);
   if (bytes > maxBytes)

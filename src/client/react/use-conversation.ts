@@ -1,6 +1,4 @@
-/**
- * A live conversation in a React component. The SDK's `useAgent` owns the socket. The session is the same as in `connectConversation`.
- */
+/** A live conversation in a React component. The SDK's `useAgent` owns the socket. The session is the same as in `connectConversation`. */
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";

@@ -1,6 +1,4 @@
-/**
- * `/mcp`: the Model Context Protocol over streamable HTTP. The description of the API omits it, because the protocol describes itself.
- */
+/** `/mcp`: the Model Context Protocol over streamable HTTP. The description of the API omits it, because the protocol describes itself. */
 import { readJson } from "../base/body.ts";
 import { type HttpRoutes, waitUntilOf } from "../base/context.ts";
 import type { McpServing } from "./options.ts";

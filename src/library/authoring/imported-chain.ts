@@ -144,10 +144,7 @@ class ImportCheck {
     };
   }
 
-  /**
-   * Returns the minimum requirements of deployed code. Empty for a task of steps, and for a definition that is not
-   * deployed.
-   */
+  /** Returns the minimum requirements of deployed code. Empty for a task of steps, and for a definition that is not deployed. */
   #limits({ library, id }: DefinitionKey): Pick<ToolDefinition, "effect" | "approval"> {
     const { code } = this.ports;
     const { effect = "pure", approval } = code.toolCode(library, id)?.definition ?? {};

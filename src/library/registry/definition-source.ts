@@ -54,10 +54,7 @@ export interface DefinitionSource {
   library(id: string): Promise<LibraryView | null>;
   /** Returns the libraries of a range, and one more if there is one: it shows that another page follows. */
   libraries(range: ListRange): Promise<Listed<LibraryView>[]>;
-  /**
-   * Returns the named version, or the latest version if the reference has no version. Returns `null` if it does not
-   * exist.
-   */
+  /** Returns the named version, or the latest version if the reference has no version. Returns `null` if it does not exist. */
   find<Kind extends DefinitionKind>(
     kind: Kind,
     reference: LibraryReference,

@@ -227,10 +227,7 @@ export class Registry {
     return task && { task };
   }
 
-  /**
-   * Returns a task of steps with its resolved references. Throws `INVALID_INPUT` with the places of missing
-   * definitions.
-   */
+  /** Returns a task of steps with its resolved references. Throws `INVALID_INPUT` with the places of missing definitions. */
   async pinned(source: TaskSource): Promise<Runnable & { task: PinnedTask }> {
     const { library, id, definition } = source;
     const parts: TaskParts = {

@@ -224,9 +224,7 @@ function skillFileOf(skill: Skill): SkillFile {
   return known;
 }
 
-/**
- * Returns the part of the instructions that lists the skills (SKILL-4). With a shell it names the folder of the files (SKILL-5).
- */
+/** Returns the part of the instructions that lists the skills (SKILL-4). With a shell it names the folder of the files (SKILL-5). */
 export function skillsNote(skills: readonly Skill[], hasShell: boolean): string {
   const lines = skills.map((skill) => {
     const { name, description } = skillFileOf(skill);

@@ -40,9 +40,7 @@ export function withKeywords(check: z.ZodType<JsonObject>): z.ZodType<JsonObject
   });
 }
 
-/**
- * Returns the problems of all schemas of one definition. They share a budget for compiling patterns, and a budget for checking defaults.
- */
+/** Returns the problems of all schemas of one definition. They share a budget for compiling patterns, and a budget for checking defaults. */
 export function schemaIssues(schemas: readonly PlacedSchema[]): InputIssue[] {
   const patterns = new Patterns(MAX_COMPILE_STEPS);
   const meter = checkBudget();

@@ -1,6 +1,4 @@
-/**
- * Steps in TypeScript may contain definitions. Their form as data has references instead.
- */
+/** Steps in TypeScript may contain definitions. Their form as data has references instead. */
 
 import type { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";

@@ -1,6 +1,4 @@
-/**
- * Tasks of steps as JSON, and their stored form. A task in TypeScript passes the same schema, so equal content has an equal hash.
- */
+/** Tasks of steps as JSON, and their stored form. A task in TypeScript passes the same schema, so equal content has an equal hash. */
 import { z } from "zod";
 import type { RetryPolicy } from "../../protocol/definition-parts.ts";
 import type { TaskDefinition, TaskRetry } from "../../protocol/task-definition.ts";

@@ -18,9 +18,7 @@ ON CONFLICT DO UPDATE SET content = excluded.content, long = excluded.long, ref 
   sequence = excluded.sequence, time = excluded.time, metadata = excluded.metadata, state = excluded.state,
   hidden = excluded.hidden, tainted = excluded.tainted, own = excluded.own, valid_from = excluded.valid_from, valid_to = excluded.valid_to,
   version = excluded.version, updated_at = excluded.updated_at`;
-/**
- * `hidden` is 1 for a memory that waits for rederivation, and 2 for a condemned memory. Reads omit a condemned memory until its erasure.
- */
+/** `hidden` is 1 for a memory that waits for rederivation, and 2 for a condemned memory. Reads omit a condemned memory until its erasure. */
 const GET = "SELECT * FROM memories WHERE n = ? AND hidden < 2";
 const GET_CONDEMNED = "SELECT * FROM memories WHERE n = ? AND hidden = 2";
 const CONDEMNED = "SELECT n FROM memories WHERE hidden = 2 ORDER BY n LIMIT ?";
@@ -166,9 +164,7 @@ export class MemoryStore {
     return this.database.all<{ n: number }>(NEXT)[0]?.n ?? 1;
   }
 
-  /**
-   * Returns the memories with a key. `userId` is `null` for memories without a user. `conversationId` is `undefined` for any conversation.
-   */
+  /** Returns the memories with a key. `userId` is `null` for memories without a user. `conversationId` is `undefined` for any conversation. */
   byKey(key: string, userId: string | null, conversationId: string | null | undefined): StoredMemory[] {
     const isAny = conversationId === undefined ? 1 : 0;
     return this.database.all<MemoryRow>(BY_KEY, key, userId, isAny, conversationId ?? null).map(toStored);

@@ -130,9 +130,7 @@ export async function compactSession(
   return { eventId, compactedEventCount: plan.cover, summary };
 }
 
-/**
- * Yields the messages to summarise, oldest first, one array per round. Events from `from` to the window were not read yet.
- */
+/** Yields the messages to summarise, oldest first, one array per round. Events from `from` to the window were not read yet. */
 function* roundsOf(
   store: SessionStore,
   sessionId: string,

@@ -3,9 +3,7 @@
 /** The budget is used up. */
 export class Spent extends Error {}
 
-/**
- * Counts the steps of checks and stops them at a limit. A step takes about 50 nanoseconds, and never more than some hundred.
- */
+/** Counts the steps of checks and stops them at a limit. A step takes about 50 nanoseconds, and never more than some hundred. */
 export class Meter {
   #spent = 0;
 

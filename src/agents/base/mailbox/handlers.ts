@@ -12,9 +12,7 @@ export type AfterCommit = () => void | Promise<void>;
 /** An incoming envelope, as its handler gets it. */
 export interface Delivery {
   readonly envelope: Envelope;
-  /**
-   * The envelope is a late reply: the outcome of its operation was already reported as `failed` or `unknown`.
-   */
+  /** The envelope is a late reply: the outcome of its operation was already reported as `failed` or `unknown`. */
   readonly late: boolean;
   /**
    * Runs an effect (frames, memory, I/O) after the handler's changes have committed. Without a commit it does not run. A crash in between

@@ -14,9 +14,7 @@ export class RunningEffects {
     return this.#running.has(key);
   }
 
-  /**
-   * Runs `work` under `key`, unless the key already runs. Resolves when the work has ended, failed or not. Logs its error.
-   */
+  /** Runs `work` under `key`, unless the key already runs. Resolves when the work has ended, failed or not. Logs its error. */
   run(key: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     if (this.#running.has(key)) return Promise.resolve();
     const controller = new AbortController();

@@ -327,9 +327,7 @@ export class ActorShell<
   }
 }
 
-/**
- * Reports whether a failed commit is permanent: our code rejects the outcome, the outcome cannot be serialized, or the outbox has no room.
- */
+/** Reports whether a failed commit is permanent: our code rejects the outcome, the outcome cannot be serialized, or the outbox has no room. */
 function isFinal(error: unknown): boolean {
   if (error instanceof DramatisError) return !error.retriable || error.code === "QUEUE_OVERFLOW";
   return error instanceof RangeError || error instanceof TypeError;

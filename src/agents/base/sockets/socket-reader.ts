@@ -244,9 +244,7 @@ export class SocketReader<Published> {
     return this.#flow.acks ? this.#used : this.#recent.length;
   }
 
-  /**
-   * Frames to a client without acknowledgements that may be in flight: their length, the length of the small frames, and the start time.
-   */
+  /** Frames to a client without acknowledgements that may be in flight: their length, the length of the small frames, and the start time. */
   get #recent(): { length: number; small: number; since: number } {
     const { length, since } = this.#lately;
     const now = this.ports.clock.now();

@@ -31,9 +31,7 @@ export class SocketReaders<Published> {
     this.#add(client, principal, cursor, { ...NEW_FLOW, id: crypto.randomUUID(), acks }, false).advance();
   }
 
-  /**
-   * Resumes the connections of an earlier life of the actor. Call it before the first `publish`. `seq` is the number of the last entry.
-   */
+  /** Resumes the connections of an earlier life of the actor. Call it before the first `publish`. `seq` is the number of the last entry. */
   restore(seq: number): void {
     for (const client of this.ports.clients()) {
       if (client.state === null || this.#readers.has(client)) continue;

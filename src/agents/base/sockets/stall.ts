@@ -1,6 +1,4 @@
-/**
- * One reader in the outflow of its isolate. Decides which frames it may get now, and cuts off a reader that makes no progress.
- */
+/** One reader in the outflow of its isolate. Decides which frames it may get now, and cuts off a reader that makes no progress. */
 import type { Clock } from "../../../ports/clock.ts";
 import { CHECK_MS, type Outflow, stallMs } from "./outflow.ts";
 

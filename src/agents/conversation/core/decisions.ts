@@ -38,9 +38,7 @@ export interface PlanInput {
   approvalTimeoutMs?: number;
   /** Returns the sizes of the window after a turn; `null` if they are unknown or within `high` tokens. */
   sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
-  /**
-   * Estimates the tokens of a turn's next request, including results of turns that this step ended. If absent, the largest request counts.
-   */
+  /** Estimates the tokens of a turn's next request, including results of turns that this step ended. If absent, the largest request counts. */
   requestTokens?: (state: ConversationState, turn: CallingTurn, ended?: readonly Turn[]) => number;
   /** Returns the progress of a turn's running model call. */
   inProgress?: (turn: CallingTurn) => CallInProgress;

@@ -14,9 +14,7 @@ export interface EraseEntry {
   envelopes: readonly NewEnvelope[];
 }
 
-/**
- * Returns the operations with messages to other actors that may quote an erased entry: its own operation, and the extractions of memories.
- */
+/** Returns the operations with messages to other actors that may quote an erased entry: its own operation, and the extractions of memories. */
 export function erasedOperations({ turn, item, turns }: Erasure): string[] {
   return turns.flatMap((one) => {
     const { extraction } = one.hooks ?? {};

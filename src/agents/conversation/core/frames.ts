@@ -1,6 +1,4 @@
-/**
- * Journal entries as wire frames. Pure: the same entries and turns give the same frames, live or replayed.
- */
+/** Journal entries as wire frames. Pure: the same entries and turns give the same frames, live or replayed. */
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import type { TurnKey } from "../../../protocol/ids.ts";
 import { toIso } from "../../../shared/time.ts";

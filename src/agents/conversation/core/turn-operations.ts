@@ -27,9 +27,7 @@ export function dueOperations({ operations }: Pick<Turn, "operations">): Operati
   return operations.filter(isDue);
 }
 
-/**
- * Returns the operations that the actor must run: open operations of code without an interrupted attempt and without a missing reservation.
- */
+/** Returns the operations that the actor must run: open operations of code without an interrupted attempt and without a missing reservation. */
 export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(
     ({ target, status, reserving }) => target === "code" && status === "pending" && reserving === undefined,

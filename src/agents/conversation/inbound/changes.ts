@@ -33,9 +33,7 @@ export class ConversationChanges {
     this.#rate = new ChangeRate(context.changeLimit, context.clock);
   }
 
-  /**
-   * Stops a turn. Idempotent. Throws `CONFLICT` if the turn has already ended. Resolves when its end is durable.
-   */
+  /** Stops a turn. Idempotent. Throws `CONFLICT` if the turn has already ended. Resolves when its end is durable. */
   async cancelTurn({ n, status, error }: Turn, stop: Stop): Promise<void> {
     if (status === "active")
       await this.context.shell.commit([{ type: "conversation.cancel", turn: n, ...stop }]);

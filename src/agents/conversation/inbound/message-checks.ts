@@ -28,9 +28,7 @@ export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation
   throw notFound(`This conversation has no operation "${id}".`);
 }
 
-/**
- * Returns the message that a message replies to, if any. Throws `INVALID_INPUT` unless the id names a message of the transcript.
- */
+/** Returns the message that a message replies to, if any. Throws `INVALID_INPUT` unless the id names a message of the transcript. */
 export function repliedMessage(
   id: string | undefined,
   turnOf: TurnOf,

@@ -14,9 +14,7 @@ const SLICE = 64;
 
 type Order = "asc" | "desc";
 
-/**
- * Yields the entries after `cursor`, an entry number, from entry `oldest` to entry `newest`; from the end backward if `order` is `desc`.
- */
+/** Yields the entries after `cursor`, an entry number, from entry `oldest` to entry `newest`; from the end backward if `order` is `desc`. */
 export function* journalEntries(
   journal: Pick<Journal, "forward" | "backward">,
   order: Order,

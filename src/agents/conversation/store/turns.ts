@@ -52,9 +52,7 @@ export class TurnTable {
     private readonly texts: LongText,
   ) {}
 
-  /**
-   * Writes a turn. `before` has the parts from its last write or read. Call it in the transaction that writes the turn's events.
-   */
+  /** Writes a turn. `before` has the parts from its last write or read. Call it in the transaction that writes the turn's events. */
   put(turn: Turn, before?: StoredParts): Written {
     const { body, texts, dropped, stored, contents } = packTurn(turn, before);
     this.texts.discardKeys(dropped);

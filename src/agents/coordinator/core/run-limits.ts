@@ -11,9 +11,7 @@ export const STEPS_OF_TOKEN = 100;
 export const STEPS_OF_BRANCH = 10;
 /** Maximum number of open sub-workflows and agents of one run. The outbox has room for their starts and their cancellations. */
 export const MAX_OPEN_CALLS = 1_000;
-/**
- * Maximum number and JSON bytes of the envelopes that start sub-workflows and agents in one commit. Both are below the limits of an outbox.
- */
+/** Maximum number and JSON bytes of the envelopes that start sub-workflows and agents in one commit. Both are below the limits of an outbox. */
 export const MAX_COMMIT_STARTS = 500;
 export const MAX_COMMIT_START_BYTES = 2 * 1024 * 1024;
 /** Bytes of one such envelope as JSON: no more than an envelope may have. */

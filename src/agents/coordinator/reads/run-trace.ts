@@ -1,6 +1,4 @@
-/**
- * Reads the part of a trace in a run: the spans of work that is over, and the ids of the runs and conversations that its nodes opened.
- */
+/** Reads the part of a trace in a run: the spans of work that is over, and the ids of the runs and conversations that its nodes opened. */
 import { spanView, type TracePart } from "../../../protocol/trace.ts";
 import { spansOf } from "../core/spans.ts";
 import type { RunState } from "../core/state.ts";

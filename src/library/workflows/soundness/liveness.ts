@@ -8,9 +8,7 @@ import { placeKey, usedUp } from "./bounds.ts";
 import { componentsOf } from "./components.ts";
 import { type Atlas, explore, isAlways, type Place, transitionsByNode } from "./places.ts";
 
-/**
- * Rounds of finding more dead transitions from the known dead transitions. Further dead transitions are not reported.
- */
+/** Rounds of finding more dead transitions from the known dead transitions. Further dead transitions are not reported. */
 const MAX_ROUNDS = 4;
 
 /** The dead transitions, each with the transition that fires instead, and the places that live transitions reach. */

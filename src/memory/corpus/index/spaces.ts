@@ -61,9 +61,7 @@ export function wanting(state: SpacesState, embedder: SpaceEmbedder, isEmpty: bo
   return activated({ ...next, last: space.number, spaces: [...kept, space] }, space.number, isEmpty);
 }
 
-/**
- * Returns the state after the space was filled up to a key, or completely. `hasAllVectors` reports whether all its memories have vectors.
- */
+/** Returns the state after the space was filled up to a key, or completely. `hasAllVectors` reports whether all its memories have vectors. */
 export function filled(
   state: SpacesState,
   number: number,
