@@ -105,6 +105,20 @@ describe("an upsert that takes effect after it was given up", () => {
     expect(memories.database.all("SELECT key FROM memory_index WHERE length(data) < 9")).toEqual([]);
   });
 
+  test("MEMVECTORS-7 of a space that is withdrawn after a restart: all of its vectors are deleted", async () => {
+    const { memories, store } = world();
+    await memories.put(someMemory(1));
+    await settle(memories);
+    await memories.put(someMemory(2));
+    store.lateMs = 85_000;
+    await send({ memories, store });
+    memories.embedder = new WordEmbedder(100, true, "new");
+    memories.restarted();
+    await settle(memories);
+    await memories.clock.advance(120_000);
+    expect(store.ids().sort()).toEqual(ids(2, 1, 2));
+  });
+
   test("MEMVECTORS-7 a crash at any deletion of a withdrawn space, and a temporarily missing store, leave no vector", async () => {
     const { memories, store } = world();
     await memories.put(...Array.from({ length: 1_500 }, (_, at) => someMemory(at + 1)));

@@ -10,6 +10,7 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { systemClock } from "../../src/ports/system.ts";
+import { MortalClock } from "../simulation/clocks.ts";
 
 export const NOW = Date.UTC(2026, 10, 1);
 
@@ -22,6 +23,7 @@ export class IndexedMemories {
   former: Embedder | null = null;
   index: SearchIndex;
   #options: Partial<SearchIndexPorts>;
+  #life = new MortalClock(this.clock);
 
   constructor(embedder: Embedder | null, options: Partial<SearchIndexPorts> = {}) {
     this.embedder = embedder;
@@ -35,13 +37,15 @@ export class IndexedMemories {
     return this.#options;
   }
 
-  /** Returns an index with empty memory, as after a restart of the actor. */
+  /** Returns an index with empty memory, as after a restart of the actor. No timer of the life before fires. */
   restarted(options: Partial<SearchIndexPorts> = {}): SearchIndex {
+    this.#life.die();
+    this.#life = new MortalClock(this.clock);
     this.#options = { ...this.#options, ...options };
     this.index = new SearchIndex({
       database: this.database,
       keyValue: this.keyValue,
-      clock: this.clock,
+      clock: this.#life,
       pool: new IndexPool(),
       embedder: async () => this.embedder,
       formerEmbedder: async () => this.former,

@@ -6,14 +6,16 @@ import { MemoryVectorIndex } from "./memory-vector-index.ts";
 
 export class LateVectors implements VectorIndex {
   readonly inner: MemoryVectorIndex;
-  /** Its state: it is well, it fails, or it does not answer and takes effect `lateMs` after a request. */
-  mood: "well" | "down" | "late" = "well";
+  /** Its state: it is well, it fails, it takes effect and answers `lateMs` after a request, or it takes effect then without an answer. */
+  mood: "well" | "down" | "slow" | "late" = "well";
   lateMs = 85_000;
   queries = 0;
   /** The ids of each upsert and of each deletion. */
   readonly upserts: string[][] = [];
   readonly deletions: string[][] = [];
   #late: (() => void)[] = [];
+  /** The life of the actor that gets answers. */
+  #life = {};
 
   constructor(
     dimensions: number,
@@ -30,6 +32,11 @@ export class LateVectors implements VectorIndex {
   /** Lets the requests take effect that were not answered. */
   comeLate(): void {
     for (const come of this.#late.splice(0)) come();
+  }
+
+  /** Gives no answer to the requests of a life that ends now. */
+  stopped(): void {
+    this.#life = {};
   }
 
   query(vector: readonly number[], options: VectorQuery) {
@@ -51,6 +58,15 @@ export class LateVectors implements VectorIndex {
     if (this.mood === "well") return effect();
     if (this.mood === "down")
       return Promise.reject(new DramatisError("UNAVAILABLE", "The index is down.", { retriable: true }));
+    if (this.mood === "slow") {
+      const life = this.#life;
+      return new Promise((resolve) => {
+        this.clock.timer(this.lateMs, () => {
+          const answer = effect();
+          if (life === this.#life) resolve(answer);
+        });
+      });
+    }
     const come = () => void effect();
     this.#late.push(come);
     this.clock.timer(this.lateMs, come);

@@ -60,6 +60,7 @@ interface PublishedIndex extends StoredSpaces {
 
 /** The last failure of the store. Times are milliseconds since the epoch. */
 interface Failure {
+  /** When the last unanswered request ended, or will end. */
   at: number;
   since: number;
   times: number;
@@ -180,6 +181,7 @@ export class Publication {
 
   /** If `next` drops the published space, withdraws it and keeps its numbers, in the transaction that saves the state. */
   withdrawn(next: SpacesState): SpacesState {
+    this.#checkLife();
     const { database, state } = this.ports;
     const { published, spaces } = next;
     if (published === undefined || spaces.some(({ number }) => number === published)) return next;
@@ -212,9 +214,12 @@ export class Publication {
     const { store, state, clock, keyValue } = this.ports;
     const { published } = state();
     if (published === undefined || (store?.index() ?? null) === null) return;
-    const left = this.#rows(published).list(UNSENT_BLOCKS, ROWS_AT_ONCE);
-    if (left.every(({ sentAt }) => sentAt !== null)) return;
-    const at = clock.now() + CHANGE_MS;
+    const now = clock.now();
+    const blocks = this.#rows(published).list(UNSENT_BLOCKS, ROWS_AT_ONCE);
+    const wasUnderWay =
+      blocks.some((row) => this.#isDue(row)) || this.#forgetting.dueTimes().some((due) => due <= now);
+    if (!wasUnderWay) return;
+    const at = now + CHANGE_MS;
     const over: Failure = {
       at,
       since: at,
@@ -252,16 +257,11 @@ export class Publication {
     let count = 0;
     for (const row of due) {
       if (count >= SENT_AT_ONCE) break;
-      if (row.sentAt !== null && this.#settle(space, row)) continue;
+      // Vectors of a changed block may have been sent too soon after a failure.
+      if ((row.sentAt !== null || this.#failure !== undefined) && this.#settle(space, row)) continue;
       const first = row.at * rows.vectorsPerRow;
-      const waiting = new Set(
-        noted.list(DELETED_VECTORS, ROWS_AT_ONCE, first, first + rows.vectorsPerRow).map(({ at }) => at),
-      );
-      const vectors = unsent(space.number, first, rows.vectorsAt(first).vectors, waiting);
-      if (vectors.length === 0 && waiting.size > 0) {
-        noted.put(UNSENT_BLOCKS, { at: row.at, sentAt: clock.now() });
-        continue;
-      }
+      const block = rows.vectorsAt(first).vectors;
+      const vectors = unsent(space.number, first, block, waitingIn(noted, first, rows.vectorsPerRow));
       sent.push({ row, vectors });
       count += vectors.length;
     }
@@ -272,12 +272,14 @@ export class Publication {
     database.transaction(() => {
       const edit = new SpaceEdit(rows);
       for (const { row, vectors } of sent) {
-        for (const { n, hash } of vectors) edit.publish(n, hash, UNSENT, SENT);
-        const [now] = noted.list(UNSENT_BLOCKS, 1, row.at, row.at + 1);
-        const isWhole = !hasUnsent(edit.vectors(row.at * rows.vectorsPerRow));
-        // The rest of the block waits for deletions. What was sent must not count as sent before.
-        if (now !== undefined && (isWhole || now.sentAt !== null))
-          noted.put(UNSENT_BLOCKS, { at: row.at, sentAt: isWhole ? sentAt : null });
+        const first = row.at * rows.vectorsPerRow;
+        // The store loses a vector again if its memory was removed during the request.
+        const waiting = waitingIn(noted, first, rows.vectorsPerRow);
+        for (const { n, hash } of vectors) if (!waiting.has(n)) edit.publish(n, hash, UNSENT, SENT);
+        // The rest of the block waits for deletions.
+        const isSent = unsent(space.number, first, edit.vectors(first), waiting).length === 0;
+        const isNoted = noted.list(UNSENT_BLOCKS, 1, row.at, row.at + 1).length > 0;
+        if (isNoted && isSent) noted.put(UNSENT_BLOCKS, { at: row.at, sentAt });
       }
       this.ports.changed(space, edit);
     });
@@ -289,7 +291,7 @@ export class Publication {
     const { database } = this.ports;
     const rows = new SpaceRows(database, space);
     const failedAt = this.#failure?.at ?? Number.NEGATIVE_INFINITY;
-    const isCertain = (sentAt ?? 0) - failedAt >= SETTLED_MS;
+    const isCertain = sentAt !== null && sentAt - failedAt >= SETTLED_MS;
     return database.transaction(() => {
       const edit = new SpaceEdit(rows);
       const first = at * rows.vectorsPerRow;
@@ -303,12 +305,12 @@ export class Publication {
     });
   }
 
-  /** Reports whether a block waits that was sent too soon after a failure (MEMVECTORS-4). */
+  /** Reports whether a block waits with vectors that may have been sent too soon after a failure (MEMVECTORS-4). */
   #hasDoubtful(failedAt: number): boolean {
     const { published } = this.ports.state();
     if (published === undefined) return false;
     const rows = this.#rows(published).list(UNSENT_BLOCKS, ROWS_AT_ONCE);
-    return rows.some(({ sentAt }) => sentAt !== null && sentAt - failedAt < SETTLED_MS);
+    return rows.some(({ sentAt }) => sentAt === null || sentAt - failedAt < SETTLED_MS);
   }
 
   #isDue({ sentAt }: PublicationRow): boolean {
@@ -341,11 +343,14 @@ export class Publication {
   }
 
   #failed(error: unknown): void {
-    const at = this.ports.clock.now();
-    const before = this.#failure?.isOver ? undefined : this.#failure;
+    const now = this.ports.clock.now();
+    const last = this.#failure;
+    const before = last?.isOver ? undefined : last;
     const times = (before?.times ?? 0) + 1;
-    const retryAt = at + backoffMs(times, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
-    const since = before?.since ?? at;
+    const retryAt = now + backoffMs(times, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
+    const since = before?.since ?? now;
+    // A request of the life before may end later.
+    const at = Math.max(now, last?.at ?? now);
     this.ports.keyValue.put<Failure>(STATE_KEY, { at, since, times, retryAt, message: errorText(error) });
   }
 
@@ -361,6 +366,11 @@ export class Publication {
 
 function hasUnsent({ scales, published }: VectorBlock): boolean {
   return scales.some((scale, place) => scale > 0 && published[place] === UNSENT);
+}
+
+/** Returns the memories of a block with vectors that the store must delete first. */
+function waitingIn(noted: PublicationRows, first: number, perRow: number): Set<number> {
+  return new Set(noted.list(DELETED_VECTORS, ROWS_AT_ONCE, first, first + perRow).map(({ at }) => at));
 }
 
 /** Returns the unsent vectors of a block, except for memories in `waiting`. */
