@@ -21,7 +21,6 @@ export interface Cli {
   note(line: string): void;
 }
 
-/** Options as the command line gives them. */
 export type Options = Partial<Record<string, string>>;
 
 /** The result of a command: a document for programs, and text for people. */

@@ -108,7 +108,6 @@ function shown(target: string): string {
   return relative(resolve("."), target) || ".";
 }
 
-/** Returns the files of a layer by their path in the project. */
 function filesOf(folder: string, name: string): [string, string][] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -5,13 +5,11 @@ import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
 /** Replaces erased content, as in later answers of the server. */
 const ERASED = "[erased]";
 
-/** The ids of an erased entry: of a message, or of an operation. */
 interface Entry {
   messageId?: string;
   operationId?: string;
 }
 
-/** Hides the content of a message of the transcript. */
 export function withoutMessage(state: LiveConversation, entry: Entry): LiveConversation {
   return { ...state, messages: state.messages.map((message) => hidden(message, entry)) };
 }

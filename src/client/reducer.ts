@@ -48,7 +48,6 @@ export function applyFrame(state: LiveConversation, frame: Frame): LiveConversat
   return { ...settle(reduce(state, frame)), seq: frame.seq };
 }
 
-/** Updates the state that depends on the turns. */
 function settle(state: LiveConversation): LiveConversation {
   return settleStops(settleResults(withGate(state)));
 }

@@ -42,7 +42,6 @@ export function changeTurn(
   return after === before ? turns : turns.with(index, after);
 }
 
-/** Replaces the item with the same id, or appends the item. */
 export function putItem(turn: TurnState, item: TurnItem): TurnState {
   const index = turn.items.findIndex(({ id }) => id === item.id);
   const items = index < 0 ? [...turn.items, item] : turn.items.with(index, item);

@@ -26,7 +26,6 @@ const neutral = z.looseObject({
   cache: z.strictObject({ key: z.string().min(1), stableMessages: z.int().min(0) }).optional(),
 });
 
-/** A request in the terms of the format adapters. */
 export interface ReadRequest {
   context: ModelContext;
   parameters: JsonObject;

@@ -143,7 +143,6 @@ function identityText(text: string): string {
 
 const TAGGED = /^object (?<oid>[0-9a-f]{40})\ntype (?<type>commit|tree|blob|tag)\n/;
 
-/** Returns the object that an annotated tag names. */
 export function taggedObject(content: Uint8Array): { oid: string; type: ObjectType } {
   const { oid, type } = TAGGED.exec(decode(content))?.groups ?? {};
   if (oid === undefined) throw damaged("tag");

@@ -72,7 +72,6 @@ interface RecentTree {
 /** Recent trees, and deltas against them (PACK-4). */
 class TreeDeltas {
   #recent: RecentTree[] = [];
-  /** The depths of the trees in the new pack, by their ids. */
   readonly #depths = new Map<string, number>();
 
   /**

@@ -47,7 +47,6 @@ export interface HttpPorts<Env extends object> {
   /** Absent = only pages of the server's own origin may use the API. */
   cors?: CorsOptions;
   mcp?: McpServing<Env>;
-  /** Returns the addresses of the servers that issue tokens. */
   issuers?(env: Env): readonly string[];
 }
 

@@ -37,7 +37,6 @@ interface Session {
   prior?: PriorDiscovery;
 }
 
-/** A server, and the tenant that uses it. */
 export interface McpUse {
   tenant: string;
   id: string;

@@ -44,7 +44,6 @@ const serverSchema = z.strictObject({
 
 export type McpServerOptions = z.infer<typeof serverSchema>;
 
-/** The servers of an application, by their ids. */
 export type McpServers = ReadonlyMap<string, McpServerOptions>;
 
 /** Returns the checked servers. Throws `INVALID_INPUT`. */
@@ -53,7 +52,6 @@ export function mcpServersOf(given: Readonly<Record<string, McpServerOptions>> =
   return new Map(Object.entries(checked));
 }
 
-/** The values of a server's secrets. */
 export interface Credentials {
   headers: Record<string, string>;
   clientSecret?: string;

@@ -104,7 +104,6 @@ const SPEAKERS: ReadonlyMap<string, Taint> = new Map([
   ["workflow", ["colleague"]],
 ]);
 
-/** Reports whether a message has an image or a file. */
 export function hasMedia(parts: readonly { type: string }[] = []): boolean {
   return parts.some(({ type }) => type !== "text");
 }

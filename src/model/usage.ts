@@ -18,7 +18,6 @@ export interface TokenUsage {
   breakdown?: Record<string, Json>;
 }
 
-/** The summed usage of model calls. */
 export interface UsageTotals {
   /** Number of finished calls. All attempts with one model count as one call. */
   readonly calls: number;

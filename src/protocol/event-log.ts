@@ -114,7 +114,6 @@ export interface PublishedText
   text: string;
 }
 
-/** An entry of a journal, with the messages that it completes. */
 export interface PublishedEntry
   extends Omit<LoggedEvent, "seq" | "entry" | "time" | "conversationId" | "runId" | "projectId"> {
   at: number;

@@ -29,7 +29,6 @@ const user = z.strictObject({ type: z.literal("user"), id: z.string().min(1).max
 /** Accepts a participant in both forms, and returns `{type, id}`. */
 export const participantSchema = z.preprocess(withId, z.discriminatedUnion("type", [agent, user]));
 
-/** A user or an agent of a conversation. */
 export type Participant = z.infer<typeof participantSchema>;
 
 /** As `participantSchema`; an agent may have a handoff. By default each request shows the newest turns of other agents. */

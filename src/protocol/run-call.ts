@@ -97,7 +97,6 @@ export type RunWaitsBody = z.infer<typeof runWaitsSchema>;
 /** Branches of a part that one transition starts, in order: one branch per item, or `count` branches. */
 export type PartBranches = { transition: string } & ({ items: Json[] } | { count: number });
 
-/** The place of a part in its fan-out. */
 export interface RunPart {
   group: string;
   /** The `ref` of the node that starts the fan-out. */
@@ -120,7 +119,6 @@ export interface PartStart extends RunPart {
   output: JsonObject;
 }
 
-/** The branches of a part that completed or failed. */
 export interface PartResult {
   /** The indexes of the completed branches, ascending. */
   completed: number[];

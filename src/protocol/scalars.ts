@@ -4,7 +4,6 @@ import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { CONVERSATION_ID, isOperationId, RUN_ID, TURN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonValue } from "../shared/json.ts";
 
-/** Ids, by the resource that they identify. */
 export const ids = {
   agent: agentIdSchema.meta({ description: "Id of an agent.", example: "assistant" }),
   conversation: z

@@ -33,7 +33,6 @@ export class ByteBuffer {
   }
 }
 
-/** Reads the bytes of a body. An error cancels the stream. */
 export async function bytesOf(
   body: AsyncIterable<Uint8Array> | null,
   most: number,

@@ -27,7 +27,6 @@ const TIME_WORD = new RegExp(
   "giu",
 );
 
-/** A part of a text, with its offset. */
 export interface TimePiece {
   index: number;
   text: string;

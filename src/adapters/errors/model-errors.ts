@@ -40,7 +40,6 @@ export function modelError(
   return { category, message, retriable: isRetriable(category), provider, ...details };
 }
 
-/** Returns the error for a reply that ended too early. */
 export function incompleteReply(provider: ProviderId): ModelError {
   return modelError(provider, "transient", "The reply ended before it was complete.");
 }

@@ -39,7 +39,6 @@ export interface Interceptor {
   onError?(error: ModelError, info: RequestInfo): void | Promise<void>;
 }
 
-/** Returns the intercepted request, or the reason why an interceptor stopped it. */
 export async function beforeSend(
   interceptors: readonly Interceptor[],
   request: ModelRequest,

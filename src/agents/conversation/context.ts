@@ -139,7 +139,6 @@ export interface ActorContext
   workspace?: Find<Omit<WorkspaceApi, "perform">>;
   name(): string;
   owner(): { tenant: string; conversationId: string };
-  /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
   retention: RetentionPolicy;
   /** Absent if the deployment sends no notices to webhooks. */

@@ -56,7 +56,6 @@ type Given = Omit<
 > &
   WakeupsOfActor;
 
-/** The platform's side of a conversation's actor. */
 export type ActorPlatform = Pick<
   ActorContext,
   "clock" | "ids" | "database" | "keyValue" | "name" | "owner" | "clients" | "waitUntil"

@@ -53,7 +53,6 @@ export interface ActorContext
   checkPlace(): void;
   /** Keeps the actor alive for work. */
   waitUntil(work: Promise<unknown>): void;
-  /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
   /** The bounds of a run that a principal or a tool call starts. */
   bounds: Pick<ChildRun, "width" | "share">;

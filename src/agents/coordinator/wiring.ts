@@ -29,7 +29,6 @@ import type { RunJournalRow } from "./store/run-journal.ts";
 type Given = Omit<ActorContext, "armWakeup" | "armCopies" | "turn" | "listing" | "approvals"> &
   WakeupsOfActor;
 
-/** The platform's side of a run's actor. */
 type ActorPlatform = Pick<
   ActorContext,
   "clock" | "ids" | "database" | "keyValue" | "name" | "checkPlace" | "clients" | "waitUntil"

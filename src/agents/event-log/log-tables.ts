@@ -61,7 +61,6 @@ export const MATCHES = `SELECT rowid AS place FROM message_words WHERE message_w
   ORDER BY rowid DESC LIMIT ?4`;
 export const READ_TEXTS = "SELECT conversation, texts FROM batches WHERE seq = ?";
 
-/** A batch of entries as a reader gets it. */
 export type EntriesRow = {
   seq: number;
   conversation: string;

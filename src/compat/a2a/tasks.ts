@@ -136,7 +136,6 @@ export function askingStatus(
   return { state: "TASK_STATE_INPUT_REQUIRED", message: agentMessage(place, name, parts), timestamp };
 }
 
-/** Returns an artifact with a part of a reply. Replies count from 1. */
 export function replyArtifact(number: number, text: string): A2aArtifact {
   return { artifactId: `reply-${number}`, name: "Reply", parts: [{ text }] };
 }

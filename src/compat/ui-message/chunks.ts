@@ -15,7 +15,6 @@ import type { Frame } from "../../protocol/frames.ts";
 import type { WireError } from "../../protocol/move-schemas.ts";
 import { type Piece, SentText } from "../sent-text.ts";
 
-/** The chunks of a stream. Each is a `UIMessageChunk` of the SDK. */
 export type UiChunk =
   | { type: "start"; messageId: string }
   | { type: "start-step" | "finish-step" | "reset-step" }

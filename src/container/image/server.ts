@@ -124,7 +124,6 @@ async function follow(stream: AsyncIterable<Buffer>, output: Output): Promise<Ou
   return output;
 }
 
-/** Returns an output as text. The bytes of a character that is cut are left out. */
 function textOf({ bytes, isCut }: Output): string {
   let at = 0;
   // The bytes of a character after its first byte are 10xxxxxx.

@@ -22,7 +22,6 @@ export async function cardOf({ req, var: ports }: Context<HttpEnv>, id: string):
   );
 }
 
-/** Returns a request as the methods take it. */
 export function callOf(context: Context<HttpEnv>): A2aCall {
   const { req, var: ports } = context;
   const agentId = req.param("id") ?? "";

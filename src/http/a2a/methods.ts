@@ -30,7 +30,6 @@ import { startTurn, threadOf } from "../threads.ts";
 import { addConfig, checkConfig, PUSH_METHODS } from "./push.ts";
 import { type A2aCall, ifFound, listTasks, placeOf, taskAt } from "./tasks.ts";
 
-/** The result of a method, now or later, or its events. */
 export type MethodResult =
   | { result: object }
   | { later(signal: AbortSignal): Promise<object> }

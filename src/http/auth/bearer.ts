@@ -18,7 +18,6 @@ export function bearerToken(request: Request): string | null {
   return offer === undefined ? null : offer.slice(BEARER_PREFIX.length);
 }
 
-/** Reports whether a request asks for a WebSocket. */
 export function isUpgrade(request: Request): boolean {
   return request.headers.get("upgrade")?.toLowerCase() === "websocket";
 }

@@ -10,7 +10,6 @@ import { json, noOperation } from "../base/respond.ts";
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 const PATH = "/mcp";
 
-/** Returns the addresses of the servers that issue tokens. */
 type Issuers = (env: unknown) => readonly string[];
 
 /** Adds the metadata, and their address to each 401 of `/mcp`. Must come before `authorize`. */

@@ -16,7 +16,6 @@ import { addArtifacts } from "./resources.ts";
 import { addTasks } from "./tasks.ts";
 import { addAllTools, addNamedTool, addPublicTools, isOurs } from "./tools.ts";
 
-/** A message of a client, as far as it decides about the server. */
 export interface ClientMessage {
   id?: unknown;
   method?: unknown;

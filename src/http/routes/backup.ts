@@ -63,7 +63,6 @@ export async function importFile<End>(
   return end;
 }
 
-/** Yields the non-empty lines of a body. */
 async function* linesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string> {
   let rest = "";
   let count = 1;

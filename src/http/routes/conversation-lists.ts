@@ -72,7 +72,6 @@ export const conversationListRoutes: readonly Route[] = [
 
 type Texts = [id: string, summary: string, effect: string];
 
-/** Returns the operations that set and remove a mark. */
 function marking(
   mark: ConversationMark,
   name: "pin" | "archive",

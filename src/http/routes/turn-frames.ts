@@ -23,7 +23,6 @@ interface TurnSource {
   turnId: string;
 }
 
-/** The position to read from, and the signal to stop. */
 export interface ReadOptions {
   /** Number of the entry before the first frame. Default: the whole turn. */
   from?: number;

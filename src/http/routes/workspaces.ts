@@ -50,7 +50,6 @@ const fileQuery = repoQuery.extend({
 type Ports = HttpEnv["Variables"];
 
 interface OwnerKind {
-  /** A part of the ids of its operations. */
   prefix: string;
   tag: "conversations" | "runs";
   noun: string;

@@ -209,7 +209,6 @@ function remoteTool(): Runnable["definition"] {
   return REMOTE_DEFAULTS;
 }
 
-/** Returns the defaults of a posted tool over an agent. */
 function agentTool(target: AgentTarget): Runnable["definition"] {
   return { ...agentDefaults(target), effect: "once" };
 }

@@ -47,7 +47,6 @@ import { type LibraryPorts, refuseUntrusted } from "./authoring.ts";
 import { below, CHAIN, checkedPinnedTask, checkedPinnedWorkflow } from "./imported-parts.ts";
 import { chainSchema } from "./imported-schemas.ts";
 
-/** The libraries of the tenant, and the code of the deployment. */
 export interface ImportPorts extends LibraryPorts {
   code: DeployedCode;
 }

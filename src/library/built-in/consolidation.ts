@@ -50,7 +50,6 @@ export const summariesSchema = z.object({
 
 export const SUMMARIES_SCHEMA: JsonObject = dataSchemaOf("The answer of a consolidation", summariesSchema);
 
-/** Returns the memories as JSON lines for a model. */
 export function consolidationText({ memories }: ConsolidationInput): string {
   return memories
     .map((each) => JSON.stringify({ id: each.id, time: timeOf(each), text: each.content }))

@@ -24,7 +24,6 @@ import { checkedId, withId } from "../tools/tool-definition.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import { defineTool } from "./define.ts";
 
-/** The common fields of tasks of functions and tasks of steps. */
 interface CommonOptions<Input extends z.ZodType, Output extends z.ZodType> {
   /** 1 to 64 letters, digits, `_` and `-`. The tools of the library must have other ids. */
   id: string;
@@ -219,7 +218,6 @@ export function definePrompt(id: string, prompt: Prompt["definition"]): Prompt {
   return withId(checkedId("prompt", id), validate(promptSchema, prompt, "", `Prompt "${id}"`));
 }
 
-/** Wraps the function of a task or an action with checks of its input and output. */
 function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
   description,
   output,

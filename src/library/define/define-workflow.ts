@@ -227,7 +227,6 @@ function schemaOf(what: string, schema: z.ZodType | undefined) {
   throw invalid(`${what} must be a schema of zod 4. Wrap the fields in z.object({…}).`);
 }
 
-/** Returns a node with references in place of tasks and workflows in code. */
 function withoutCode(given: NodeInCode): object {
   if (typeof given !== "object" || given === null) return given;
   checkPlaces(given);

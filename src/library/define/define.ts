@@ -179,7 +179,6 @@ export function defineTool<Input extends z.ZodType>(
   };
 }
 
-/** The options of a tool by the member of its target. */
 interface BoundOptions {
   task: TaskToolOptions;
   workflow: WorkflowToolOptions;

@@ -10,7 +10,6 @@ import { invalid } from "../../shared/errors.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 
-/** A definition of a library, in any version. */
 export interface DefinitionKey {
   library: string;
   id: string;

@@ -52,7 +52,6 @@ export function withHookForms<Schema extends z.ZodType>(schema: Schema): z.ZodTy
   }, schema);
 }
 
-/** Returns the kind and the reference of the definition that a hook runs. */
 export function hookReference(target: HookTarget) {
   return "task" in target
     ? ({ kind: "task", reference: target.task } as const)

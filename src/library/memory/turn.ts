@@ -54,7 +54,6 @@ export interface LearnedTurn {
   memories: Offered[];
 }
 
-/** Returns the parts of a turn that an extractor reads. */
 export function learnedTurn(input: TurnInput): LearnedTurn {
   const { user_text, agent_message, caller, completed_at, sent_at, time_zone, memories = [] } = input;
   const sent = Date.parse(sent_at ?? completed_at);

@@ -217,7 +217,6 @@ export function skillId(skill: Skill): string {
   return skillFileOf(skill).name;
 }
 
-/** Returns the parts of the `SKILL.md` of a checked skill. */
 function skillFileOf(skill: Skill): SkillFile {
   const known = parsed.get(skill) ?? parseSkillFile(skill.files[SKILL_FILE] ?? "");
   parsed.set(skill, known);

@@ -166,7 +166,6 @@ function operations<Kind extends InlineAction["kind"]>(
   return Object.fromEntries(kinds.map(describe)) as { [Name in Kind]: ActionKind<InlineAction> };
 }
 
-/** Describes an action that asks a person. */
 function human(): ActionKind<Extract<InlineAction, HumanAction>> {
   return {
     schema: z.strictObject({
@@ -207,7 +206,6 @@ export function kindOf<Kind extends InlineAction>({ kind: name }: Kind): ActionK
   return KINDS[name] as unknown as ActionKind<Kind>;
 }
 
-/** Reports whether a value names a kind that exists. */
 export function isKind(name: unknown): name is InlineAction["kind"] {
   return typeof name === "string" && Object.hasOwn(KINDS, name);
 }

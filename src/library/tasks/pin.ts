@@ -39,7 +39,6 @@ export interface TaskParts {
   modelProfile(reference: LibraryReference): Promise<Found<ModelProfile>>;
 }
 
-/** The content and the origin of a task of steps. */
 export type TaskSource = Pin & { library: string; definition: TaskDefinition };
 
 /** Returns the pinned task, and the effect of running it twice. Throws `INVALID_INPUT` with the places of all problems. */

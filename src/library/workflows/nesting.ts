@@ -20,7 +20,6 @@ import {
 } from "../definitions/reference.ts";
 import { MAX_LEVELS, MAX_PARTS } from "./workflow-limits.ts";
 
-/** A workflow that was found. */
 export interface Source extends DefinitionKey {
   definition: WorkflowDefinition;
 }
@@ -59,7 +58,6 @@ export function partsOf({ library, id, definition }: Source): Part[] {
 
 /** The workflows below one workflow. Make one for each that is checked. */
 export class Nesting<Found extends Source = Source> {
-  /** The workflows that were found, by reference. */
   readonly found = new Map<string, Found>();
   readonly #parts = new Set<string>();
   readonly #below = new Map<string, Below>();

@@ -194,7 +194,6 @@ export function quoted(word: string): string {
   return `"${inTable(word).replaceAll('"', '""')}"`;
 }
 
-/** Returns an FTS5 expression for the forms of a term. */
 export function anyOf({ forms }: QueryTerm): string {
   return forms.map(quoted).join(" OR ");
 }

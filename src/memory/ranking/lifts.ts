@@ -90,7 +90,6 @@ export function liftNeighbours(
   });
 }
 
-/** Lifts the memories of the speaker that the query names. */
 export function liftSpeaker(
   { columns, candidates, scores }: Scored,
   factor: number,

@@ -44,7 +44,6 @@ export class Draw {
     return Array.from({ length }, () => characters.charAt(this.between(0, characters.length - 1))).join("");
   }
 
-  /** Returns a text of a few words. */
   phrase(): string {
     return `${this.word()} ${this.word()}`;
   }

@@ -42,7 +42,6 @@ function resolve(schema: JsonObject, choice: Choice): JsonObject | false {
   }, {});
 }
 
-/** Returns the value that a JSON pointer of a reference names. */
 function at({ root, meter }: Choice, reference: string): Json | undefined {
   meter.spend(reference.length);
   const names = decoded(reference.slice(1)).split("/").slice(1);

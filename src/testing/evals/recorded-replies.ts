@@ -75,7 +75,6 @@ export class RecordedReplies {
     };
   }
 
-  /** Writes new replies to the file. */
   save(): void {
     if (this.path === undefined || !this.#isChanged) return;
     writeFileSync(

@@ -12,7 +12,6 @@ export function inRuntime<Value>(run: () => Value): Value {
   return inside.run(false, run);
 }
 
-/** Reports whether code of the application runs now. */
 export function isUserCode(): boolean {
   return inside.getStore() === true;
 }

@@ -47,7 +47,6 @@ interface ToolsParts {
 
 /** Replaces tools by the results of a recording. */
 export interface WorldRecording {
-  /** Returns the versions of an agent, as the recording runs them. */
   chain(chain: VersionChain): VersionChain;
   /** Returns an executor that answers recorded calls. */
   executor(executor: TaskExecutor): TaskExecutor;

@@ -21,7 +21,6 @@ export const ANTHROPIC_NAME_LENGTH = 128;
 /** Result of a failed call without content, because the API requires content. */
 const FAILED = "The tool failed.";
 
-/** Calls as the API takes them. */
 export const ANTHROPIC_CALLS: CallForm = {
   toName: (name) => plainName(name, ANTHROPIC_NAME_LENGTH),
   idLength: ID_LENGTH,

@@ -69,7 +69,6 @@ export function withSentCalls(message: ContextMessage, sent: SentCalls): Context
   };
 }
 
-/** A provider's form of media in a chat message. */
 export interface ChatMedia {
   image(part: ContextMedia): JsonObject;
   file(part: ContextMedia): JsonObject;

@@ -10,7 +10,6 @@ import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type JsonObject, parseJson } from "../../../shared/json.ts";
 
-/** One element of a chunk's `tool_calls`. */
 export interface ToolCallFragment {
   index: number | null | undefined;
   id: string | null | undefined;

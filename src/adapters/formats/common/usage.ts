@@ -55,7 +55,6 @@ export class RunningCounts {
   }
 }
 
-/** Reports counts, if there are any. */
 export function usageDeltas(usage: TokenUsage | undefined): ModelDelta[] {
   return usage === undefined ? [] : [{ type: "usage", usage }];
 }

@@ -27,7 +27,6 @@ export function generationOf(modelId: string): number {
   return Number(generation);
 }
 
-/** Calls as the API takes them. */
 export const GEMINI_CALLS: CallForm = {
   toName,
   idLength: ID_LENGTH,

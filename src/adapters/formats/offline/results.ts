@@ -53,7 +53,6 @@ export interface Outcome {
   code?: string;
 }
 
-/** Puts a result into words. */
 export function outcomeOf({ text, failed }: SeenResult): Outcome {
   const value = parseJson(text) ?? text;
   const facts = membersOf(value);

@@ -132,7 +132,6 @@ const CATEGORY_BY_CODE: ReadonlyMap<unknown, ErrorCategory> = new Map([
   ["content_policy_violation", "safety"],
 ]);
 
-/** Reads the error of a failed response, or of an event `error`. */
 function responsesError(error: JsonObject): ModelError {
   // The type of an event `error` is not the type of its error.
   const { type, ...event } = error;

@@ -13,7 +13,6 @@ import { nativeItems } from "./native.ts";
 
 const PROVIDER = "openai-responses";
 
-/** Calls as the API takes them. */
 export const RESPONSES_CALLS: CallForm = {
   toName: plainName,
   idLength: ID_LENGTH,

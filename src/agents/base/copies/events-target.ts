@@ -113,7 +113,6 @@ export function loggedCode(code: string | undefined): Pick<PublishedEntry, "code
   return code !== undefined && CODE.test(code) ? { code } : {};
 }
 
-/** Returns the members of an entry's data in the log. */
 export function loggedData(data: PublishedEntry["data"]): Pick<PublishedEntry, "data" | "dataOmitted"> {
   if (data === undefined) return {};
   return JSON.stringify(data).length <= MAX_LOGGED_DATA ? { data } : { dataOmitted: true };

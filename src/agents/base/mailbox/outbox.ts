@@ -221,7 +221,6 @@ export class Outbox {
     return armed;
   }
 
-  /** Starts the attempts that are due. */
   #flush(): void {
     this.#isFlushQueued = false;
     for (const loaded of [...this.#loaded.values()]) {

@@ -9,7 +9,6 @@ import type { ObjectStore } from "../../../ports/object-store.ts";
 import type { VectorIndex } from "../../../ports/vector-index.ts";
 import type { EventLogWriter } from "../lookup/event-logs.ts";
 
-/** A deleted conversation or agent. */
 export interface RemovedOwner {
   kind: "conversation" | "agent";
   tenant: string;

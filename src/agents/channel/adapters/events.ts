@@ -3,7 +3,6 @@ import type { ChannelIngressEventInput } from "agents/experimental/channels";
 import type { ChannelEvent } from "../../../protocol/channels.ts";
 import type { Json } from "../../../shared/json.ts";
 
-/** Converts an event that the SDK has verified. */
 export function eventOf(event: ChannelIngressEventInput, text: string): ChannelEvent {
   const { eventId, thread, replySurface, actor } = event;
   return {

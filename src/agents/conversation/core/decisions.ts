@@ -40,7 +40,6 @@ export interface PlanInput {
   sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
   /** Estimates the tokens of a turn's next request, including results of turns that this step ended. If absent, the largest request counts. */
   requestTokens?: (state: ConversationState, turn: CallingTurn, ended?: readonly Turn[]) => number;
-  /** Returns the progress of a turn's running model call. */
   inProgress?: (turn: CallingTurn) => CallInProgress;
   /** Returns the measurements of a running or just ended side call. */
   sideCallInProgress?: (running: RunningSideCall) => AttemptFacts | undefined;

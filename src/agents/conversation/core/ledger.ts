@@ -60,7 +60,6 @@ export function spentByTurn(
   return addAmounts(addAmounts(spentByCalls(calls, chain), { toolCalls }), delegated);
 }
 
-/** Returns the usage of a turn, as clients see it. */
 export function turnSpending(
   chain: VersionChain,
   turn: Pick<Turn, "calls" | "toolCalls" | "delegated">,

@@ -30,7 +30,6 @@ export interface Resume extends Stop {
   type: "conversation.resume";
 }
 
-/** Ends a conversation for good. */
 export interface Complete extends Stop {
   type: "conversation.complete";
 }

@@ -9,7 +9,6 @@ import { placeOf, spanIdOf, traceparentOf } from "../../../model/span.ts";
 import { callId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type { Turn } from "./turn.ts";
 
-/** A turn, as far as its place in a trace depends on it. */
 export type TracedTurn = TurnKey & Pick<Turn, "traceparent">;
 
 /** Returns the place of a turn's first span, and its parent if it has one. */

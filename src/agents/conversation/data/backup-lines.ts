@@ -28,7 +28,6 @@ export function* journalLines(
   }
 }
 
-/** Yields the turns that were over at the cut. */
 export function* turnLines(store: ConversationDatabase, { turns, active }: Pick<Cut, "turns" | "active">) {
   const open = new Set(active);
   for (let n = 1; n <= turns; n++) {

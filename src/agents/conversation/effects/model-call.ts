@@ -29,7 +29,6 @@ export interface ModelCallInput {
   onText: (text: string) => void;
 }
 
-/** Calls the model for a turn's message. */
 export async function performModelCall(
   ports: ModelCallContext,
   { record, turn: given, call, history, shownTurns, recall, onBegin, onText }: ModelCallInput,

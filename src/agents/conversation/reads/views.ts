@@ -79,7 +79,6 @@ function forkView({ conversationId, turnId }: ForkOrigin): ConversationView["for
   return { conversationId, turnId };
 }
 
-/** Returns what lists contain of a conversation. */
 export function conversationSummary(record: ConversationIdentity): PublishedConversation {
   const { id, title, projectId, participants, call, channel, createdAt } = record;
   const calledBy =

@@ -50,7 +50,6 @@ export interface ErasedStores {
   journal: Journal;
 }
 
-/** Returns the numbers of finished turns that may quote an item of turn `n`. */
 export function quotingTurns(database: SqlDatabase, n: number, id: string): number[] {
   return database.all<{ n: number }>(QUOTING, n, id).map((row) => row.n);
 }

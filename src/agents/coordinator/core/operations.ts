@@ -23,7 +23,6 @@ export function tokenOf({ stem }: Pick<RunRecord, "stem">, operation: string): n
   return address?.prefix === "op" && address.stem === stem ? address.n : undefined;
 }
 
-/** Returns the id of the run that an attempt of a token starts. */
 export function childRunId(
   { id, stem }: Pick<RunRecord, "id" | "stem">,
   token: number,

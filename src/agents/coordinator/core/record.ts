@@ -8,7 +8,6 @@ import { type DramatisError, notFound } from "../../../shared/errors.ts";
 import type { WorkspaceLink } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
-/** The operation of a node that started a run. */
 export interface RunParent {
   readonly runId: string;
   readonly rootRunId: string;

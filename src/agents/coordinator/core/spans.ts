@@ -110,7 +110,6 @@ export function spansOf(
   return { spans, opened: [...opened], hasInvited, isCut: false };
 }
 
-/** Reports whether an entry ends the work of its token. */
 function isEnd({ type }: RunEntry): boolean {
   return ENDS.has(type);
 }
@@ -214,7 +213,6 @@ export function codeOf(data: Json | undefined): string | undefined {
   return isJsonObject(error) && typeof error.code === "string" ? error.code : undefined;
 }
 
-/** Returns the use of models by the steps of a task. */
 function modelsOf(data: Json | undefined): SpanAttributes {
   const task = isJsonObject(data) ? data.task : undefined;
   const models: JsonObject = isJsonObject(task) && isJsonObject(task.models) ? task.models : {};

@@ -74,7 +74,6 @@ export interface Branch extends Scope {
   readonly tally?: PartTally;
 }
 
-/** The parts of a spread fan-out. */
 export interface Spread {
   readonly total: number;
   /** Branches in each part. The last part may have fewer. */

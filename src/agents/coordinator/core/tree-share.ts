@@ -71,7 +71,6 @@ export function pendingIn(state: RunState): (token: Token) => boolean {
   };
 }
 
-/** Reports whether a token starts a sub-workflow next. */
 export function startsRun(graph: Graph, { phase, node }: Token): boolean {
   return phase.kind === "ready" && graph.node(node).workflow !== undefined;
 }

@@ -18,7 +18,6 @@ import type { RunJournalRow } from "../store/run-journal.ts";
 
 type CopiedRun = StoredRun & CopiedActor<RunJournalRow>;
 
-/** Returns a run as the source of its entries in the log. */
 export function loggedRun(
   runtime: CopiedRun,
   { eventLog }: Pick<ActorContext, "eventLog">,

@@ -74,7 +74,6 @@ export class WorkingTree {
     return this.#changedBytes;
   }
 
-  /** Returns a copy. Changes of the copy leave this tree as it is. */
   fork(): WorkingTree {
     return this.with(this.#changes);
   }
