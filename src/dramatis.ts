@@ -4,7 +4,6 @@
  * `engine`. `http` also makes ids with `ulid`, and `messageToEvent` of `memory` has the platform's id and time as a default. All
  * other code of the server gets ports.
  */
-
 import { type RemoteAgentPorts, RemoteAgents } from "./a2a/remote-agents.ts";
 import { atBaseUrl, defaultModelProfile, missingKey } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";

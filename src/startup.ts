@@ -1,5 +1,4 @@
 /** The checks of a runtime and the declaration of its first agents, reported by `/health`. */
-
 import { notExported, type WorkerClasses, withoutStorage } from "./agents/base/lookup/class-problems.ts";
 import { readResultTool } from "./attachments/large-result.ts";
 import type { MissingPart } from "./http/base/context.ts";

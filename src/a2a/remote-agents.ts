@@ -12,7 +12,6 @@
  * A2ACALL-11 If a request for a known task fails, the client asks again later, until the time limit of the tool. The call ends only if the agent
  *            refuses the request by the protocol, or its answer is too large. Then the client cancels the task.
  */
-
 import type { DeployedCode } from "../library/registry/deployed-code.ts";
 import { Continued } from "../library/tools/continued.ts";
 import { a2aTarget, remoteMessage, TASK_MEMBER } from "../library/tools/remote-agent.ts";
@@ -351,7 +350,6 @@ async function contextKey({ tool: { library, id }, url }: RemoteTool): Promise<s
   return `${REMOTE_STATE}context.${await sha256Hex([url, library, id].join("\n"))}`;
 }
 
-/** Returns the key of a task that waits for input. */
 async function openKey({ tool: { library, id }, url }: RemoteTool, taskId: string): Promise<string> {
   return `${REMOTE_STATE}open.${await sha256Hex([url, library, id, taskId].join("\n"))}`;
 }

@@ -6,7 +6,6 @@
  * A2ACALL-2  A response has at most `MAX_RESPONSE_BYTES`, and arrives within 30 seconds.
  * A2ACALL-3  Requests carry the secrets of the project for the host. No result and no error has them.
  */
-
 import type { z } from "zod";
 import { checkResolved, type ResolveHost } from "../library/tasks/resolver.ts";
 import { ToolError } from "../library/tools/tool-error.ts";

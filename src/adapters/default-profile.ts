@@ -1,5 +1,4 @@
 /** Chooses the model of personas without a model profile, from the environment. Also takes its provider's base URL from there. */
-
 import type { ModelProfile, ProviderId } from "../model/profile.ts";
 import { invalid } from "../shared/errors.ts";
 import { findProvider, PROVIDER_NAMES } from "./formats/lookup.ts";

@@ -8,7 +8,6 @@
  *          U+FFFD.
  * REPLY-5  A call with missing, blank or `null` arguments is a call without arguments.
  */
-
 import type { ModelError } from "../model/error.ts";
 import type { ProviderId } from "../model/profile.ts";
 import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";

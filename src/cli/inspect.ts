@@ -1,5 +1,4 @@
 /** `dramatis inspect`: a conversation, a turn or a run for people: its status, cost, calls, waits and errors. */
-
 import type { ConversationView, TurnView } from "../protocol/conversation-schemas.ts";
 import type { MoveView } from "../protocol/move-schemas.ts";
 import type { RunView } from "../protocol/run-schemas.ts";

@@ -2,7 +2,6 @@ export type Version = [major: number, minor: number];
 
 const OLDEST_NODE: Version = [22, 14];
 
-/** Reports whether a version is older than another. */
 export function isOlder(version: string, [major, minor]: Version): boolean {
   const [ownMajor = 0, ownMinor = 0] = version.split(".").map(Number);
   return ownMajor < major || (ownMajor === major && ownMinor < minor);

@@ -81,14 +81,12 @@ export function variableProblems(folder: string, read: Read): ProjectProblem[] {
   ];
 }
 
-/** Reports whether git would commit a file with secrets. */
 function isExposed(folder: string, path: string, read: Read): boolean {
   const hasSecret = Object.entries(parseEnv(read(path) ?? "")).some(([name, value]) => isSecret(name, value));
   // Git ends with 1 for a file that it does not ignore, and with 128 outside of a repository.
   return hasSecret && spawnSync("git", ["check-ignore", "-q", path], { cwd: folder }).status === 1;
 }
 
-/** Returns the problems of Node and of the installed packages. */
 export function versionProblems(folder: string, node: string): ProjectProblem[] {
   const packages = Object.entries(OLDEST_PACKAGES).flatMap(([name, oldest]) => {
     const version = manifestOf(folder, name)?.version;

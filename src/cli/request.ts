@@ -3,7 +3,6 @@ import { errorFromResponse, noAnswer } from "../client/errors.ts";
 import { authorization } from "../client/requests.ts";
 import type { Cli } from "./command.ts";
 
-/** Returns the function that sends requests to a server. */
 export function requester(url: string, token: string | undefined, signal: AbortSignal): Cli["request"] {
   return async (method, path, { accept = "application/json", body } = {}) => {
     const type = body === undefined ? {} : { "content-type": "application/json" };

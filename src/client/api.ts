@@ -1,5 +1,4 @@
 /** The functions of the client. */
-
 import type { AgentSummary, AgentView } from "../protocol/agent-api.ts";
 import type { ArtifactSummary, ArtifactView, WrittenArtifact } from "../protocol/artifacts.ts";
 import type { ForkInput, UpdateConversation } from "../protocol/conversation-requests.ts";

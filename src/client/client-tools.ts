@@ -1,5 +1,4 @@
 /** Runs the tools of a client, each call once: in one tab of several, and not again after a reload while another tab runs it. */
-
 import type { Clock } from "../ports/clock.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
 import { exactJson } from "../shared/exact-json.ts";

@@ -1,5 +1,4 @@
 /** Readers of server-sent events: frames, and events of a log. */
-
 import { createParser } from "eventsource-parser";
 import type { LoggedEvent } from "../protocol/event-log.ts";
 import { endsTurn, type Frame, isOfOtherVersion, parseFrame } from "../protocol/frames.ts";

@@ -1,5 +1,4 @@
 /** The HTTP API as typed functions, for browsers, Workers and Node. A failed request throws `DramatisClientError`. */
-
 import type { LoggedEvent } from "../protocol/event-log.ts";
 import type { RunEvent } from "../protocol/run-schemas.ts";
 import type { SignalResult } from "../protocol/signals.ts";

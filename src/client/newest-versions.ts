@@ -1,5 +1,4 @@
 /** Hides the messages of replaced turns. Pure. */
-
 import type { MessageView } from "../protocol/conversation-schemas.ts";
 import { parseItemId } from "../protocol/ids.ts";
 

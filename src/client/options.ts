@@ -1,5 +1,4 @@
 /** The inputs and options of the functions of the client. */
-
 import type { ConversationListOptions } from "../protocol/conversation-api.ts";
 import type { NewConversation } from "../protocol/conversation-requests.ts";
 import type { NewRun } from "../protocol/coordinator-api.ts";

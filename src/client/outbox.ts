@@ -6,7 +6,6 @@
  * CLIENT-7  A pending stop stays until its turn is over, or the conversation has the wanted state. A newer stop or resume of the
  *           conversation replaces an older stop or resume.
  */
-
 import type { WireError } from "../protocol/move-schemas.ts";
 import type { ToolSubmission } from "../protocol/requests.ts";
 import { wrongInput } from "./errors.ts";

@@ -6,7 +6,6 @@
  * CLIENT-3  Interim text becomes a thought of its turn, never a message. Empty interim text is removed.
  * CLIENT-5  A frame of an unknown type only advances `seq`.
  */
-
 import type { AskView } from "../protocol/agent-call.ts";
 import type { Budget } from "../protocol/budget.ts";
 import type { ConversationView, MessageView } from "../protocol/conversation-schemas.ts";

@@ -11,7 +11,6 @@
  * SEND-4  Each `mark` of the server is acknowledged once every frame before it is applied.
  * SEND-5  A stop or a resume is sent again after each opening, before messages, until it has happened or is refused.
  */
-
 import type { Clock } from "../ports/clock.ts";
 import type { UpdateConversation } from "../protocol/conversation-requests.ts";
 import type { ConversationView, ResolvedApproval } from "../protocol/conversation-schemas.ts";

@@ -1,5 +1,4 @@
 /** The state after a snapshot. It replaces recorded facts and keeps facts that only this client has. */
-
 import type { MessageView } from "../protocol/conversation-schemas.ts";
 import type { Snapshot } from "../protocol/views.ts";
 import type { LiveConversation, TurnItem, TurnState } from "./state.ts";

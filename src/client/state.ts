@@ -4,7 +4,6 @@
  * VIEW-1  Objects that a frame does not change keep their identity, so a rendered item updates only when it changes.
  * VIEW-2  The items of a turn keep the order in which they first appeared. A completed message replaces its partial message in place.
  */
-
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
 import type { Budget } from "../protocol/budget.ts";
 import type { ConversationView, MessageView, TurnSummary } from "../protocol/conversation-schemas.ts";

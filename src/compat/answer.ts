@@ -7,7 +7,6 @@
  * ANSWER-3  The answer of a turn that was stopped is `cancelled`. It has the text that was shown, unless it must be one JSON
  *           value.
  */
-
 import type { TurnView } from "../protocol/conversation-schemas.ts";
 import { endsTurn, type Frame } from "../protocol/frames.ts";
 import type { MoveView, WireError } from "../protocol/move-schemas.ts";

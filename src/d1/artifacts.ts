@@ -32,7 +32,6 @@ export interface ArtifactsState {
   vector: string | null;
 }
 
-/** The facts of an artifact that its content gives. */
 export interface ArtifactFacts {
   path: string;
   /** The object of its content. */

@@ -7,7 +7,6 @@
  * DEFS-3  Every statement names one tenant.
  * DEFS-4  If the database fails, or does not answer within ten seconds, methods throw `UNAVAILABLE`, retriable.
  */
-
 import { type DefinitionKind, type DefinitionTypes, kindName } from "../library/definitions/definition.ts";
 import type { DefinitionKey, LibraryReference } from "../library/definitions/reference.ts";
 import type {

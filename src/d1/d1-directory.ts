@@ -1,5 +1,4 @@
 /** The directory in D1. A damaged row is an error of the database, not of the caller. */
-
 import { toDollars } from "../model/cost.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";

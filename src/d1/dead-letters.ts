@@ -5,7 +5,6 @@
  * DEAD-4  A row is deleted when its operation is 35 days old, like its letter. Each write to a tenant's list deletes up to 100 such rows,
  *         including rows of actors that never send again.
  */
-
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import type { DeadLetterView } from "../protocol/conversation-schemas.ts";

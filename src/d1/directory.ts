@@ -29,7 +29,6 @@
  *         1,000 turns, so it may be short or empty and have a cursor. Its count looks at the newest 1,000.
  * DIR-4  An older state of a run never replaces a newer state, in any order of puts.
  */
-
 import type { UsageTotals } from "../model/usage.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { ConversationListOptions } from "../protocol/conversation-api.ts";

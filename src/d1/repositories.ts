@@ -27,7 +27,6 @@ export interface RepositoryAddress {
 /** A deleted repository, with the packs and vectors to delete. */
 export interface RemovedRepository extends Required<RepositoryAddress> {
   packs: string[];
-  /** The ids of the vectors of its artifacts. */
   vectors: string[];
 }
 

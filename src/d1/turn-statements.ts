@@ -5,7 +5,6 @@
  * filter. The row of the turn names its labels. A list reads the rows of one label in order, and leaves out turns without the other labels.
  * The id of a row has the ids of the turn and of its conversation: a fork and an import have the turns of their original.
  */
-
 import type { TurnFilter, TurnRecord } from "../protocol/turn-records.ts";
 import type { ListKey, ListRange } from "../shared/page.ts";
 import type { Query } from "./queries.ts";

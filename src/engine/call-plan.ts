@@ -1,5 +1,4 @@
 /** Preparation of a provider call: history, plan and adapter. Checks the answers of replaceable parts. */
-
 import { z } from "zod";
 import { defined } from "../shared/defined.ts";
 import { DramatisError, invalid } from "../shared/errors.ts";

@@ -1,5 +1,4 @@
 /** A provider adapter of the engine over a format adapter and a gateway, with attempts, deadlines and fallbacks. */
-
 import { adapterFor } from "../adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../adapters/reply.ts";
 import {
@@ -120,7 +119,6 @@ interface PausedAnswer {
   profile: ModelProfile;
 }
 
-/** Returns the outcome of a call with its continuations. */
 function joinedOutcome(before: RequestOutcome | undefined, outcome: RequestOutcome): RequestOutcome {
   if (before === undefined) return outcome;
   return { ...outcome, attempts: before.attempts + outcome.attempts, startedAt: before.startedAt };

@@ -1,5 +1,4 @@
 /** The conversation engine: conversations and turns over any store and any provider. It has no transport of its own. */
-
 import { systemClock, systemIds } from "../ports/system.ts";
 import { defined } from "../shared/defined.ts";
 import { toIso } from "../shared/time.ts";

@@ -3,7 +3,6 @@
  *
  * ENGINE-3  A stored error is JSON and contains no text that looks like a secret.
  */
-
 import type { RequestOutcome } from "../model/call-record.ts";
 import type { ModelError } from "../model/error.ts";
 import type { TokenUsage } from "../model/usage.ts";

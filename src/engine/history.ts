@@ -5,7 +5,6 @@
  * HISTORY-3  The leading system messages of a conversation are its instructions and are always sent. The limits cover
  *            the instructions and the other messages together.
  */
-
 import { type HistoryLimits, selectHistory } from "../memory/session/history.ts";
 import { EventAction, type SessionEvent } from "../memory/session/session-event.ts";
 import { frameTokens, type TokenCounter } from "../memory/session/tokens.ts";

@@ -4,7 +4,6 @@
  * ENGINE-1  A context message converted to an engine message and back is equal.
  * ENGINE-2  All content is kept: content that the model's role cannot carry is sent as labelled text.
  */
-
 import type { ContextMessage, ContextPart, ToolCall } from "../model/messages.ts";
 import { defined } from "../shared/defined.ts";
 import type { Facts } from "../shared/json.ts";

@@ -1,5 +1,4 @@
 /** The port to a provider: one chat call, whole or streamed. */
-
 import type { ClosedCall } from "../model/call-record.ts";
 import type { AgentContext, RequestExtensions } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";

@@ -1,5 +1,4 @@
 /** Reads chat requests: separates neutral parameters from provider parameters. Pure. */
-
 import { z } from "zod";
 import type { ModelContext } from "../model/context.ts";
 import { defined } from "../shared/defined.ts";

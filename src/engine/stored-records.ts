@@ -77,7 +77,6 @@ export function turnNotFound(conversationId: string, turnId: string): DramatisEr
   return notFound(`The conversation "${conversationId}" has no turn "${turnId}".`);
 }
 
-/** The error for a new record with an existing id. */
 export function takenId(kind: "conversation" | "message" | "turn", id: string): DramatisError {
   return conflict(`A ${kind} with the id "${id}" exists. Use another id.`);
 }

@@ -6,7 +6,6 @@
  * ENGINE-5  A turn's output messages are exactly its messages in the conversation. They are empty if its call failed.
  * ENGINE-6  A turn is cancelled when its signal aborts or its reader stops, even if the provider ignores the signal.
  */
-
 import { closeCallRecord, openCallRecord, type ProviderCallRecord } from "../model/call-record.ts";
 import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
@@ -99,7 +98,6 @@ export function messageTime(now: number, newest: ConversationMessage | undefined
 
 class TurnExecution {
   #provider: string | undefined;
-  /** The call in progress. */
   #open: { record: ProviderCallRecord; startedAt: number } | undefined;
 
   private constructor(

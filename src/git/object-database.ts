@@ -65,7 +65,6 @@ export class ObjectDatabase implements ObjectReader {
     return object;
   }
 
-  /** Reports whether a known pack has the object. */
   async has(oid: string): Promise<boolean> {
     return (await this.packs()).some(({ index }) => index.find(oid) !== undefined);
   }

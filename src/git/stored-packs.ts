@@ -5,7 +5,6 @@
  *        an unused pack, and the repository as it was.
  * GIT-5  A day later, the next join of packs deletes unused packs.
  */
-
 import { decodeTime } from "ulid";
 import type { D1Repositories, PackRow, ReferenceMove, RepositoryAddress, Rider } from "../d1/repositories.ts";
 import type { Ids } from "../ports/ids.ts";

@@ -2,7 +2,6 @@
  * The operations of the API in the order of the documentation. All are routes, except `deliverToTrigger`: its signature covers the bytes of
  * the body, and all failed checks have the same answer.
  */
-
 import { a2aRoutes } from "./a2a/routes.ts";
 import { aguiRoutes } from "./agui/routes.ts";
 import { descriptionRoutes } from "./api-description.ts";

@@ -50,7 +50,6 @@ interface Work<Value> {
   /** Most bytes of all responses. */
   maxBytes: number;
   run(client: Client): Promise<Value>;
-  /** The server reports that its list of tools has changed. */
   onListChanged(): void;
 }
 

@@ -59,7 +59,6 @@ const descriptorSchema = z
     return { ...tool, effect };
   });
 
-/** A tool as its server describes it. */
 export interface McpDescriptor {
   name: string;
   description: string;

@@ -7,13 +7,11 @@
  * MCPPIN-3  Consent names the hash that the operator has seen. It fails if the description has changed since.
  * MCPPIN-4  If a consented change makes the effect stricter, conversations that have the older version cannot call the tool.
  */
-
 import { strictest } from "../library/definitions/effects.ts";
 import type { McpConsent, McpToolState } from "../protocol/mcp-servers.ts";
 import { conflict, notFound } from "../shared/errors.ts";
 import type { ListedTool, McpDescriptor } from "./descriptor.ts";
 
-/** A description, and the hash of its content. */
 export interface Described {
   hash: string;
   descriptor: McpDescriptor;

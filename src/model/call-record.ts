@@ -3,7 +3,6 @@
  *
  * CALL-1  A closed record has an end time and an outcome.
  */
-
 import { defined } from "../shared/defined.ts";
 import { toIso } from "../shared/time.ts";
 import { type CallOperation, type CallSite, runIdOf } from "./correlation.ts";

@@ -1,5 +1,4 @@
 /** The provider-neutral model request: instructions, messages, tools. */
-
 import type { JsonObject } from "../shared/json.ts";
 import type { ContextMessage } from "./messages.ts";
 

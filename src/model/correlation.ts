@@ -2,7 +2,6 @@
  * Ties a provider call to its conversation and turn: ids, labels and extensions for telemetry and policies. Providers never receive them.
  * Pure.
  */
-
 import { defined } from "../shared/defined.ts";
 
 /** The turn and the model of a provider call. */
@@ -18,7 +17,6 @@ export interface CallSite {
 /** The urgency of a request, for policies. */
 export type RequestClass = "interactive" | "background" | "batch";
 
-/** The kind of a provider call. */
 export type CallOperation = "chat" | "embedding" | "other";
 
 /** Properties of a request for policies and telemetry. */

@@ -5,7 +5,6 @@
  * COST-2  Costs are additive: the cost of summed usages is the sum of their costs.
  * COST-3  A cost is `undefined` if it cannot be known: without usage, or without a price for a counted token.
  */
-
 import type { ModelProfile } from "./profile.ts";
 import type { TokenUsage } from "./usage.ts";
 

@@ -1,5 +1,4 @@
 /** The pure half of a model provider: builds its requests and decodes its replies. */
-
 import type { JsonObject } from "../shared/json.ts";
 import type { ModelContext } from "./context.ts";
 import type { ContextMessage } from "./messages.ts";

@@ -1,5 +1,4 @@
 /** The I/O half of a model provider: sends a request and yields the deltas of the reply. */
-
 import type { CallContext } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { RequestClass } from "./correlation.ts";

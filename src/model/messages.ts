@@ -4,7 +4,6 @@
  * NATIVE-1  A native reply is sent only to the provider and model that produced it, and only if its parts cover the
  *           message's text and calls exactly. Otherwise the whole native reply is omitted.
  */
-
 import type { Facts } from "../shared/json.ts";
 
 /** A model's request to run a tool. `id` comes from the provider and is unique within its message. */

@@ -1,5 +1,4 @@
 /** Model profiles: the model of a persona, and the settings of its calls. */
-
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 

@@ -1,5 +1,4 @@
 /** A model's reply, as a stream of deltas and as a whole. */
-
 import type { ModelError } from "./error.ts";
 import type { NativePart, NativeReply, ToolCall } from "./messages.ts";
 import type { TokenUsage } from "./usage.ts";

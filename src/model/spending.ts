@@ -102,7 +102,6 @@ export function thoughtTokens(thinking: Json | undefined): number {
   return typeof tokens === "number" ? tokens : 0;
 }
 
-/** Reports whether every token of a model has a price. */
 export function isPriced({ costPer1kInput, costPer1kOutput }: ModelProfile): boolean {
   return costPer1kInput !== undefined && costPer1kOutput !== undefined;
 }

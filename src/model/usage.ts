@@ -1,5 +1,4 @@
 /** The token usage of model calls, as counted by providers. */
-
 import type { Json } from "../shared/json.ts";
 
 /** The tokens of one call. */

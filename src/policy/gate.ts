@@ -2,7 +2,6 @@
  * The gate: decides, before a call of a tool runs, whether the call is allowed, denied, or asks a person. The model gets
  * `PERMISSION_DENIED` for a denied call.
  */
-
 import type { Taint } from "../model/taint.ts";
 import type { ToolDefinition } from "../protocol/definitions.ts";
 import type { JsonObject } from "../shared/json.ts";

@@ -1,5 +1,4 @@
 /** The look-up of actors by tenant and id. */
-
 import type { LocationHint } from "../shared/location.ts";
 import type { AgentApi } from "./agent-api.ts";
 import type { ChannelApi } from "./channels.ts";

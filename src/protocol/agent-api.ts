@@ -1,5 +1,4 @@
 /** The interface of an `Agent` actor: its RPC, and the envelopes it takes. */
-
 import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../shared/id-schemas.ts";

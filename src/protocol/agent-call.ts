@@ -5,7 +5,6 @@
  * AGENTCALL-1  The id of the called conversation derives from the operation and its attempt. Only the conversation
  *              with the operation can open it, even if the call arrives several times.
  */
-
 import { z } from "zod";
 import { trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";

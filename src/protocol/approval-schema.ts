@@ -46,7 +46,6 @@ export const approvalRuleSchema = z
 /** The people who may answer a request. The default is every participant. */
 export type ApprovalRule = z.infer<typeof approvalRuleSchema>;
 
-/** The decision of a policy to ask a person. */
 export const policyAskSchema = z.strictObject({
   rule: z.string().exactOptional(),
   reason: z.string().exactOptional(),

@@ -7,7 +7,6 @@
  * WHO-3  `notRequester` excludes the requester from any rule, also as an admin.
  * WHO-4  An admin has each role.
  */
-
 import type { z } from "zod";
 import type { Principal } from "../shared/principal.ts";
 import { hasRole, ROLES } from "../shared/roles.ts";

@@ -1,5 +1,4 @@
 /** Budgets: limits on the model calls and tool calls of a turn or a conversation. */
-
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
 import type { SpendingView } from "./usage-schemas.ts";

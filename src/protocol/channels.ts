@@ -86,7 +86,6 @@ export interface ChannelUser {
   tenant?: string;
 }
 
-/** A channel of an application, in one environment. */
 export interface Channel {
   agent: string;
   adapter: ChannelAdapter;

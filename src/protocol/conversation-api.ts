@@ -1,5 +1,4 @@
 /** The RPC interface of a `Conversation` actor. */
-
 import type { Result } from "../shared/errors.ts";
 import type { WorkspaceLink } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";

@@ -1,5 +1,4 @@
 /** The RPC interface and the views of `Coordinator`, the actor of a run. */
-
 import { z } from "zod";
 import { trailFields } from "../shared/call-trail.ts";
 import { BLANK_RULE, isBlank } from "../shared/content.ts";
@@ -78,7 +77,6 @@ export const startRun = z.strictObject({
   pinned: z.custom<PinnedWorkflow>(isPinned, "A workflow as it was pinned").exactOptional(),
 });
 
-/** Reports whether a value has the form of a pinned workflow. */
 function isPinned(value: unknown): boolean {
   return isJsonObject(value) && [value.definition, value.tasks, value.workflows].every(isJsonObject);
 }

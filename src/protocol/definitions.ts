@@ -2,7 +2,6 @@
  * Definitions that library authors write. A definition is data with an id, versioned by the hash of its content. A tool's
  * `execute` is code and belongs to the deployment.
  */
-
 import type { ModelProfile } from "../model/profile.ts";
 import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";

@@ -62,7 +62,6 @@ export interface FrameFilter {
   deltas?: boolean;
 }
 
-/** Reports whether a reader gets the frames of a type. */
 export function admits({ types, deltas = true }: FrameFilter, type: FrameType): boolean {
   if (type === "message.delta" && !deltas) return false;
   return types === undefined || types.includes(type) || type === "snapshot";

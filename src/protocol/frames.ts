@@ -6,7 +6,6 @@
  * WIRE-2  Text deltas carry no `seq`; `offset` counts UTF-16 units from the beginning of the message.
  * WIRE-3  Ids are at the frame's top level, never in `data`.
  */
-
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
 import type { AskView } from "./agent-call.ts";

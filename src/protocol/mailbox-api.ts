@@ -1,5 +1,4 @@
 /** The RPC interface of every actor's mailbox: envelopes from other actors, and dead letters for operators. */
-
 import { type ErrorData, forbidden, type Result } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";

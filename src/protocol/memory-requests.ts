@@ -91,7 +91,6 @@ export const memoryInput = z
 /** A memory to write. */
 export type MemoryInput = z.input<typeof memoryInput>;
 
-/** Returns the schema of the memories of one write. */
 export const batchOf = <Input extends z.ZodType>(input: Input) =>
   z.array(input).min(1, "Give at least one memory.").max(MAX_BATCH, `Give at most ${MAX_BATCH} memories.`);
 

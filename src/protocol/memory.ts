@@ -2,7 +2,6 @@
  * The memory of an agent as callers see it: records, searches, operations, and the RPC interface of the `Agent` actor, which is the only
  * writer. Times are ISO 8601 UTC.
  */
-
 import type { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";

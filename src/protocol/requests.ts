@@ -194,7 +194,6 @@ export type StopOptions = z.infer<typeof stopRequest>;
 /** The payload of a signal that stops a turn, or the conversation. */
 export const stopSignal = z.strictObject({ turnId: identifier.exactOptional(), ...stopFields });
 
-/** The members of an answer to a request for approval. */
 export const approvalFields = {
   approved: z.boolean().describe("`true`: the call runs."),
   reason: stopFields.reason.describe(

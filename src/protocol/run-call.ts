@@ -111,7 +111,6 @@ export interface RunPart {
   total: number;
 }
 
-/** The initial state of a part. */
 export interface PartStart extends RunPart {
   branches: PartBranches[];
   /** The members of `state` and of the `output` around that its nodes read. */

@@ -42,7 +42,6 @@ export interface SavedFile {
   file: { mode: "100644" | "100755" | "120000"; content: Uint8Array } | null;
 }
 
-/** A piece of the uncommitted files. */
 export interface SavedPiece {
   workspace: SavedWorkspace;
   /** Ascends with each operation. Pieces of one state have the same version. */

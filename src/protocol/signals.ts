@@ -1,5 +1,4 @@
 /** Signals from outside, as clients send them to a conversation, and the answer to each. */
-
 import type { Result } from "../shared/errors.ts";
 import type { AcceptedSignal, SignalEnvelope } from "./signal-schemas.ts";
 

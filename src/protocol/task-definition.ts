@@ -2,7 +2,6 @@
  * Tasks, actions and prompts as data: the same whether they were built in TypeScript or posted as JSON. A pinned task holds what it
  * refers to, so later versions of its parts do not reach it.
  */
-
 import type { ModelProfile } from "../model/profile.ts";
 import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
@@ -160,7 +159,6 @@ export interface MockAction {
   delay?: { minMs: number; maxMs: number };
 }
 
-/** The kinds of questions to people. */
 export const HUMAN_KINDS = ["human.input", "human.approve", "human.review"] as const;
 
 /**

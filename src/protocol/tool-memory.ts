@@ -1,5 +1,4 @@
 /** The memory of an agent as its tools and tasks use it: in the scope of the call that runs. */
-
 import { z } from "zod";
 import type { Taint } from "../model/taint.ts";
 import type { Result } from "../shared/errors.ts";

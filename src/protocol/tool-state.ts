@@ -1,5 +1,4 @@
 /** The limits of tool state. Both sides check them. */
-
 import { invalid } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";

@@ -41,7 +41,6 @@ const spanSchema = z
 /** A span of OpenTelemetry. */
 export type SpanView = z.infer<typeof spanSchema>;
 
-/** The part of a trace in a conversation or a run. */
 export interface TracePart {
   /** 32 hexadecimal digits. */
   traceId: string;
@@ -77,7 +76,6 @@ export const traceSchema = z
 /** A turn or a run with all that followed from it. */
 export type TraceView = z.infer<typeof traceSchema>;
 
-/** Returns a span as readers get it. */
 export function spanView({
   spanId,
   parentSpanId,

@@ -1,5 +1,4 @@
 /** The internal request that passes a WebSocket upgrade from the Worker to an actor. */
-
 import type { Principal } from "../shared/principal.ts";
 import type { FrameFilter } from "./frame-filter.ts";
 

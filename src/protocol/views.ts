@@ -1,5 +1,4 @@
 /** The views of resources that servers answer with, over HTTP, in frames and by RPC. Times are ISO 8601 UTC. */
-
 import type {
   ConversationSummary,
   ConversationView,

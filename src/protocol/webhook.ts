@@ -43,7 +43,6 @@ export function signedBytes({
   return bytes;
 }
 
-/** Returns the path for deliveries of a trigger. */
 export function webhookPath(tenant: string, id: string): string {
   return `/api/hooks/${encodeURIComponent(tenant)}/${id}`;
 }

@@ -38,7 +38,6 @@ const command = z
   .max(100_000)
   .describe("A command of Bash. Its folder is the root of the repository.");
 
-/** The inputs of all operations on a workspace. */
 export const WORKSPACE_INPUTS = {
   "repo.tree": z.object({ repo, path: folder }),
   "repo.read": z.object({

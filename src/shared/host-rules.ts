@@ -15,7 +15,6 @@ const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|private|corp|
 /** IPv6 addresses with an embedded IPv4 address, which may be private. */
 const IPV4_IN_IPV6 = ipaddr.IPv6.parseCIDR("::/96");
 
-/** Reports whether a URL's host is private. */
 export function isPrivateHost(hostname: string): boolean {
   const address = hostname.replace(/^\[|\]$/g, "");
   if (ipaddr.isValid(address)) {

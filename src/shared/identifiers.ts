@@ -63,7 +63,6 @@ interface CallOrigin extends CallTrail {
   workspace?: WorkspaceLink;
 }
 
-/** The origin of a call that a turn of a conversation makes. */
 interface TurnCallContext extends CallOrigin {
   agentId: string;
   conversationId: string;
@@ -72,7 +71,6 @@ interface TurnCallContext extends CallOrigin {
   node?: never;
 }
 
-/** The origin of a call that a run of a workflow makes. */
 interface RunCallContext extends CallOrigin {
   runId: string;
   /** The `ref` of the node in the workflow. */

@@ -30,7 +30,6 @@ export function usablePrincipal(principal: Principal): Principal {
   );
 }
 
-/** Reports whether the names of a principal are valid. */
 export function isUsable({ tenant, subject }: Principal): boolean {
   return isTenant(tenant) && isName(subject, MAX_SUBJECT_LENGTH);
 }
@@ -52,7 +51,6 @@ function isName(name: string, max: number): boolean {
   return name !== "" && name.length <= max && name.isWellFormed();
 }
 
-/** Reports whether a principal may read everything in its tenant. */
 export function mayReadAll(principal: Pick<Principal, "roles">): boolean {
   return hasRole(principal, "operator");
 }

@@ -14,7 +14,6 @@ import { violations } from "../shared/json-schema/violations.ts";
 import { listIds } from "../shared/known-ids.ts";
 import { inUserCode } from "./world/user-code.ts";
 
-/** A call of a tool in a scripted reply. */
 interface ScriptedCall {
   name: string;
   input: JsonObject;
@@ -133,7 +132,6 @@ export class ScriptedModel {
   }
 }
 
-/** Returns the reply of a script as the stream of a provider. */
 export async function* scriptedStream(
   script: ScriptedModel,
   { body, context, profile }: ModelRequest,

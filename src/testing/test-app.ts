@@ -5,7 +5,6 @@
  * TESTAPP-3  Files of repositories and artifacts are in memory, and survive crashes.
  * TESTAPP-2  Time passes only by work, as pauses between attempts, and by `clock.advance`.
  */
-
 import { workspaceIn } from "../agents/conversation/core/state.ts";
 import { waitingCalls } from "../agents/conversation/core/waiting-calls.ts";
 import { isOver } from "../agents/coordinator/core/state.ts";

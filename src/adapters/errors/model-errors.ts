@@ -3,7 +3,6 @@
  *
  * MERR-2  A message of a provider is redacted and at most 500 characters long.
  */
-
 import { z } from "zod";
 import { type ErrorCategory, isRetriable, type ModelError } from "../../model/error.ts";
 import type { ProviderId } from "../../model/profile.ts";

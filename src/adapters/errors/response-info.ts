@@ -1,5 +1,4 @@
 /** Reads the headers of a response: its id, the requested wait, and the state of the rate limits. Pure. */
-
 import type { RateLimitFeedback, ResponseInfo } from "../../model/reply.ts";
 import { defined } from "../../shared/defined.ts";
 import { shorten } from "../../shared/text.ts";

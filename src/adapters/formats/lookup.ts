@@ -5,7 +5,6 @@
  * provider's form), `decoder.ts` (replies, payload by payload) and `parts.ts` (the parts of one reply, as they are sent back to the model).
  * OpenAI's Chat Completions and Workers AI share `chat`. All formats share `common`.
  */
-
 import type { AdapterLookup, FormatAdapter } from "../../model/format-adapter.ts";
 import { PROVIDERS, type ProviderId } from "../../model/profile.ts";
 import { invalid } from "../../shared/errors.ts";

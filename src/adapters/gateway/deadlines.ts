@@ -8,7 +8,6 @@
  * DEADLINE-4  The limit until the reply begins starts when the body has been sent. Until then, it limits the time in which the server
  *             accepts one piece of the body. Reading a piece does not count.
  */
-
 import { MODEL_TIMEOUT_MS, type ModelProfile } from "../../model/profile.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { Deadline } from "../../ports/deadline.ts";

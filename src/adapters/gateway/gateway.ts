@@ -8,7 +8,6 @@
  * GATE-5  A key is sent only to hosts that the deployer trusts (TRUST-1). For any other host no request is sent.
  * GATE-6  Every body is sent with well-formed texts (UNICODE-1).
  */
-
 import type { ModelError } from "../../model/error.ts";
 import type { StreamDecoder } from "../../model/format-adapter.ts";
 import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";

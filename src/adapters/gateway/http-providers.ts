@@ -1,5 +1,4 @@
 /** Describes the HTTP interface of each provider: base URL, path, headers and key. Pure. */
-
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 import type { JsonObject } from "../../shared/json.ts";

@@ -1,5 +1,4 @@
 /** Posts requests to providers over HTTP. `http-providers.ts` holds the differences between them. */
-
 import type { ErrorCategory } from "../../model/error.ts";
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";

@@ -4,7 +4,6 @@
  * BYTES-1  The stream is cancelled when reading ends early for any reason, so no connection stays open.
  * BYTES-2  An abort ends a pending read, with the signal's reason.
  */
-
 import { cut } from "../../shared/text.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 import type { AttemptWatch } from "./ports.ts";
@@ -92,7 +91,6 @@ export function tooLarge(limit: number): ModelFailure {
   return new ModelFailure("validation", `The reply is larger than ${limit} bytes.`);
 }
 
-/** Returns a whole body as text. */
 export async function readText(
   body: ReadableStream<Uint8Array>,
   attempt: AttemptWatch,

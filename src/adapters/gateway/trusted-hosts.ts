@@ -7,7 +7,6 @@
  * TRUST-3  A profile cannot send a key by naming its variable. The key must belong to the provider or to a profile in the deployed code, or
  *          the deployer must have named its variable.
  */
-
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 import { defined } from "../../shared/defined.ts";
 import { invalid } from "../../shared/errors.ts";
@@ -102,7 +101,6 @@ export function mayReceiveKey(
   );
 }
 
-/** Returns the name of the variable with the key of a profile. */
 export function keyNameOf({
   provider,
   apiKeySecret,

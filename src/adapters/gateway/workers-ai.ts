@@ -1,5 +1,4 @@
 /** Runs a model through the AI binding. */
-
 import type { ErrorCategory } from "../../model/error.ts";
 import { race } from "../../ports/deadline.ts";
 import { errorText } from "../../shared/errors.ts";

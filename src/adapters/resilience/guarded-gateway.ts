@@ -1,5 +1,4 @@
 /** Runs one attempt of a model call behind breakers, limits and interceptors. The caller owns the retries. */
-
 import type { ModelError } from "../../model/error.ts";
 import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";

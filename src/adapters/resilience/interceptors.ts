@@ -6,7 +6,6 @@
  * RESIL-5  `afterResponse` and `onError` run in reverse order, exactly one of them per attempt. Their errors are logged and otherwise
  *          ignored.
  */
-
 import type { ModelError } from "../../model/error.ts";
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { FinishReason, ResponseInfo } from "../../model/reply.ts";

@@ -7,7 +7,6 @@
  * RESIL-3  If the provider requests a longer pause than the backoff, an available fallback is preferred to waiting. If all fallbacks fail,
  *          the request returns to the model after the pause.
  */
-
 import {
   backoffMs,
   type ErrorCategory,

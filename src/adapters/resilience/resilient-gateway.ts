@@ -6,7 +6,6 @@
  * RESIL-8  A `reset` delta withdraws the output of a failed attempt, before the next attempt or model.
  * RESIL-9  After an abort, or after the consumer has left, the request is canceled without a retry.
  */
-
 import type { RequestOutcome } from "../../model/call-record.ts";
 import { costOf } from "../../model/cost.ts";
 import type { ModelError } from "../../model/error.ts";

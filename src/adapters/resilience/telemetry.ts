@@ -3,7 +3,6 @@
  *
  * RESIL-6  Each logical request is reported once, with any outcome. A failing sink has no effect on the request.
  */
-
 import type { RequestOutcome } from "../../model/call-record.ts";
 import {
   type AgentContext,

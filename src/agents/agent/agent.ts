@@ -5,7 +5,6 @@
  * IDENT-2  An unresolvable persona is refused when it is set, not when it is used.
  * IDENT-3  A declaration in code changes the agent only if it differs from the previous declaration. Until then, changes over HTTP stay.
  */
-
 import { z } from "zod";
 import type { Directory } from "../../d1/directory.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";

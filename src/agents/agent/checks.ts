@@ -1,5 +1,4 @@
 /** Checks the identity that a caller gives an agent. */
-
 import { parseReference } from "../../library/definitions/reference.ts";
 import { checkPrices } from "../../library/registry/prices.ts";
 import { parsePersonaSource } from "../../library/registry/resolve.ts";

@@ -6,7 +6,6 @@
  * DELETE-6  A deletion is durable when it is acknowledged. Later reads, changes, calls and new conversations get `NOT_FOUND`. Its id
  *           never refers to another agent. A declaration in code does not restore it.
  */
-
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";

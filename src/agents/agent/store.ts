@@ -1,5 +1,4 @@
 /** The storage of an agent in its actor's database: its identity, and one row per conversation. */
-
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { conflict, invalid, notFound } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";

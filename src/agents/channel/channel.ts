@@ -1,5 +1,4 @@
 /** The `Channel` actor: a thread of a channel, such as a thread of Slack or of mails. It starts turns and posts answers. */
-
 import {
   type ChannelAdapter,
   type ChannelApi,

@@ -160,7 +160,6 @@ export class ChannelStore {
     };
   }
 
-  /** Stores that an attempt runs. */
   beginInput(seq: number, due: number): void {
     this.#run("UPDATE channel_inputs SET is_trying = 1, due = ? WHERE seq = ?", due, seq);
   }

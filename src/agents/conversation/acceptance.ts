@@ -3,7 +3,6 @@
  *
  * RUN-5  Limit all turns, from every caller and entry point. Count only turns that began. Repeated and refused messages do not count.
  */
-
 import type { Caller } from "../../protocol/caller-schemas.ts";
 import { turnId } from "../../protocol/ids.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";

@@ -6,7 +6,6 @@
  * models and tools. Their outcomes return to the shell as signals. `reads/` answers queries, and `copies/` publishes to the
  * agent, the directory and the metrics sink.
  */
-
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/session-event.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";

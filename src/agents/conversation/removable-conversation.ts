@@ -1,5 +1,4 @@
 /** The RPC methods that delete a conversation, the answers of its mailbox afterwards, and the removal of an actor without a conversation. */
-
 import type { ConversationDataApi, ImportEnd, ImportPart } from "../../protocol/data-api.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
 import type { ErasedCallApi } from "../../protocol/executor-api.ts";

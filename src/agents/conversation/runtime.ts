@@ -2,7 +2,6 @@
  * A conversation: takes messages and results of clients' tools, and connects the shell with the conversation's core, store
  * and effects. Runs unchanged in a Durable Object and in Node.
  */
-
 import type { SessionEvent } from "../../memory/session/session-event.ts";
 import type { Budget } from "../../protocol/budget.ts";
 import type { TurnOrder } from "../../protocol/conversation-schemas.ts";

@@ -181,7 +181,6 @@ export class InboundSignalQueue {
   }
 }
 
-/** Reports whether the sender of a message takes part. */
 function isMember(record: Pick<ConversationIdentity, "participants">, { caller }: UserMessage): boolean {
   return caller.type === "user" && takesPart(record, { type: "user", id: caller.userId });
 }

@@ -1,5 +1,4 @@
 /** Builds the context of a conversation's actor, and connects its parts with each other and with the platform. */
-
 import { SpanQueue } from "../../adapters/telemetry/span-queue.ts";
 import { ResultKeeper } from "../../attachments/result-keeper.ts";
 import { endsTurn } from "../../protocol/frames.ts";

@@ -6,7 +6,6 @@
  * AGENTNODE-5  A node gets the whole answer of its agent up to 1 MiB of JSON, and the beginning of a longer answer. The limit of an invited agent
  *              is its envelope.
  */
-
 import { z } from "zod";
 import {
   AGENT_ASK,

@@ -10,7 +10,6 @@
  * SUBRUN-5  A first run admits at most `limits.runs.total` runs below it, over all depths. A run counts once, however often its start
  *           arrives. If a run is not admitted, its node fails.
  */
-
 import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";

@@ -62,7 +62,6 @@ export interface ActorContext
   sender(address: ActorAddress): Promise<WholeResultApi>;
 }
 
-/** The application's parts for its runs. */
 export interface CoordinatorApplication extends Application {
   /** Branches above which a fan-out of a new run is spread; a default when absent. */
   fanOutWidth?: number;

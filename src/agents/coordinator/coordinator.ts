@@ -9,7 +9,6 @@
  * RUNACCESS-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
  *              calls and runs that start each other have a bound.
  */
-
 import type { ConnectionContext } from "agents";
 import { checkAnswerer } from "../../policy/answerers.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";

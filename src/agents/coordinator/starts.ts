@@ -1,5 +1,4 @@
 /** The starts of a run: by a principal, and by a tool call. */
-
 import { knownTraceparent } from "../../model/span.ts";
 import type { StartRun } from "../../protocol/coordinator-api.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";

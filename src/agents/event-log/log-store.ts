@@ -314,7 +314,6 @@ function readersIn(readers: string): string[] {
   return JSON.parse(readers) as string[];
 }
 
-/** Returns the messages of a batch. */
 export function textsOf(texts: string | null): StoredText[] {
   // SAFETY: only `LogStore` writes this column.
   return texts === null ? [] : (JSON.parse(texts) as StoredText[]);
@@ -325,7 +324,6 @@ export function entriesOf(entries: string): StoredEntry[] {
   return JSON.parse(entries) as StoredEntry[];
 }
 
-/** Returns the entries of a batch as they were published. */
 function restored({ entries, texts }: BatchRow): PublishedEntry[] {
   const messages = textsOf(texts);
   return entriesOf(entries).map((entry, index) => ({

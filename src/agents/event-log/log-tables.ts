@@ -21,7 +21,6 @@ export const TABLES = [
   "CREATE TABLE IF NOT EXISTS labels (label TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (label, seq)) WITHOUT ROWID",
 ];
 
-/** Returns the statement that creates the index of words. */
 export function createIndex(tokenizer: string): string {
   return `CREATE VIRTUAL TABLE IF NOT EXISTS message_words USING fts5(words, content = '', columnsize = 0, tokenize = "${tokenizer}")`;
 }

@@ -8,7 +8,6 @@
  * TASK-4  Any value that a tool throws becomes a valid error: an unknown code is `EXECUTION_FAILED`, and the message is text.
  * TASK-5  `onAbandoned` gets the late result of a tool that ignored its cancellation.
  */
-
 import {
   excerptOf,
   isLarge,

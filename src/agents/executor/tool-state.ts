@@ -1,5 +1,4 @@
 /** Accesses the tool state in the caller's actor. */
-
 import type { ToolState, ToolStateApi } from "../../protocol/executor-api.ts";
 import { checkStateEntry } from "../../protocol/tool-state.ts";
 import { unwrap } from "../../shared/errors.ts";

@@ -85,7 +85,6 @@ export class OpenRepositories {
     return this.ports.projects().at({ tenant: this.ports.tenant(), project, repo, since });
   }
 
-  /** Returns the files at the start of the branch. */
   async base({ git, branch: { base } }: Opened): Promise<WorkingTree> {
     return (await treesAt(git, base)).head;
   }

@@ -11,7 +11,6 @@
  * WORKSPACE-7  A workspace forgets its branch and its files in a deleted repository. In a new repository of the same id it begins anew.
  * WORKSPACE-9  A deleted workspace refuses late calls.
  */
-
 import type { StoredRepository } from "../../d1/repositories.ts";
 import type { Projects } from "../../git/projects.ts";
 import type { Clock } from "../../ports/clock.ts";

@@ -1,5 +1,4 @@
 /** The storage of a workspace: its branches, the changed files, a commit in progress, and results of the newest operations. */
-
 import type { Clock } from "../../ports/clock.ts";
 import type { ToolOutcome } from "../../protocol/requests.ts";
 import type { CommitAuthor } from "../../protocol/workspace.ts";
@@ -97,7 +96,6 @@ export interface BackgroundCommand {
   outcome?: ToolOutcome;
 }
 
-/** Returns the error of an operation in a repository that was deleted meanwhile. */
 export function deletedMeanwhile(repo: string): DramatisError {
   return conflict(`The repository "${repo}" was deleted during the operation.`);
 }
@@ -173,7 +171,6 @@ export class WorkspaceStore {
     this.stores.database.run(PUT_BRANCH, repo, since, base, head, created);
   }
 
-  /** Removes the branch, the changes and the pending commit of a deleted repository. */
   forgetRepository(repo: string): void {
     const { database, keyValue } = this.stores;
     database.transaction(() => {

@@ -1,5 +1,4 @@
 /** Transport of the AI SDK's `Chat` to a conversation. The server stores the transcript, so only new messages are sent. */
-
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { defined } from "../../shared/defined.ts";
 import { createClient } from "../http.ts";

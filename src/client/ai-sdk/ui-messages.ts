@@ -4,7 +4,6 @@
  * UISTREAM-4  A message has the same id as in a chat that received it live. A user message has the id from the page. An agent message has
  *             the id of its turn. The user's message of a regenerated turn keeps its first id. Replaced turns are left out.
  */
-
 import type { UIMessage } from "ai";
 import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { parseItemId } from "../../protocol/ids.ts";

@@ -1,5 +1,4 @@
 /** A run of a workflow, live. */
-
 import type { RetryRun } from "../../protocol/coordinator-api.ts";
 import type { RunEvent, RunView } from "../../protocol/run-schemas.ts";
 import { defined } from "../../shared/defined.ts";

@@ -21,7 +21,6 @@ export interface Interrupt {
   id: string;
   reason: "tool_call" | "input_required";
   message: string;
-  /** The call that waits. */
   toolCallId: string;
   /** The JSON Schema of the answer. */
   responseSchema: Record<string, unknown>;
@@ -49,7 +48,6 @@ export type AgUiEvent =
   | { type: "TOOL_CALL_RESULT"; messageId: string; toolCallId: string; content: string; role: "tool" }
   | { type: "CUSTOM"; name: string; value: Record<string, unknown> };
 
-/** Adds interrupts to the end of a run. */
 export function interrupted(event: AgUiEvent, added: Interrupt[]): AgUiEvent {
   if (event.type !== "RUN_FINISHED" || added.length === 0) return event;
   const own = event.outcome?.type === "interrupt" ? event.outcome.interrupts : [];

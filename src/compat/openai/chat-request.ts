@@ -1,5 +1,4 @@
 /** The body of a chat completion request: its schema, and its conversion to a turn. Pure. */
-
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { joinedText, userContent } from "../content.ts";

@@ -31,7 +31,6 @@ interface KnownProblem {
   errors?: readonly { path: string; message: string }[] | undefined;
 }
 
-/** Returns the status of a problem in the OpenAI API. */
 export function openAiStatus<Status extends number>(status: Status): Status | 400 {
   return status === 422 ? 400 : status;
 }

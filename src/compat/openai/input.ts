@@ -6,7 +6,6 @@
  * OAI-13  Each result in a request answers an earlier call that has no other result. Results of our own calls at the end are the exception:
  *         they need no call before them.
  */
-
 import type { ContextMessage, ToolCall } from "../../model/messages.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import { type Content, isBlank } from "../../shared/content.ts";

@@ -52,7 +52,6 @@ const OTHER_TOOLS = [
 ] as const;
 const ONLY_FUNCTIONS = "Only functions are supported: the client runs them.";
 
-/** Reports whether the client runs the tool. */
 export function isFunction<Tool extends { type?: unknown }>(
   tool: Tool,
 ): tool is Extract<Tool, { type: "function" }> {

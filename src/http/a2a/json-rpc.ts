@@ -1,5 +1,4 @@
 /** The JSON-RPC binding of A2A. */
-
 import type { Context } from "hono";
 import { A2aError, protocolError, type RpcError, rpcError } from "../../compat/a2a/errors.ts";
 import { jsonNames, type RpcRequest } from "../../compat/a2a/requests.ts";

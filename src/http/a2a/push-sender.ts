@@ -5,7 +5,6 @@
  *         a private host needs its port in the list, and a name with a private address is refused if names are resolved. An answer of 2xx
  *         within 15 seconds acknowledges a notice.
  */
-
 import { statusNotice } from "../../compat/a2a/tasks.ts";
 import { questionsOfTurn } from "../../compat/mcp/questions.ts";
 import { checkResolved, type ResolveHost } from "../../library/tasks/resolver.ts";

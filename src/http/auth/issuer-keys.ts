@@ -4,7 +4,6 @@
  * JWT-4  If the keys cannot be fetched, requests fail with 503 rather than 401. Keys fetched before stay in use for one
  *        more hour.
  */
-
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from "jose";
 import type { Clock } from "../../ports/clock.ts";
 import { unavailable } from "../../shared/errors.ts";

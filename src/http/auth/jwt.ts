@@ -6,7 +6,6 @@
  * JWT-2  An invalid configuration refuses every request, and `/health` reports what to change.
  * JWT-3  A token is valid until its `exp`. A token without `exp` is refused.
  */
-
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";
 import { z } from "zod";
 import { systemClock } from "../../ports/system.ts";

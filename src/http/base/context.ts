@@ -1,5 +1,4 @@
 /** The variables of a request: the ports that its handlers use, and the principal. */
-
 import type { Context, Hono } from "hono";
 import type { Artifacts } from "../../artifacts/artifacts.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";

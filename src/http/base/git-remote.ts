@@ -21,7 +21,6 @@ const MAX_LIST_BYTES = 8 * 1_024 * 1_024;
 const MAX_ANSWER_BYTES = MAX_BUNDLE_BYTES + 1_024 * 1_024;
 
 export interface RemotePorts {
-  /** Reports whether the deployer lists a host. */
   mayReach(host: string): boolean;
   /** Absent: names are not resolved. */
   resolve?: ResolveHost | undefined;

@@ -4,7 +4,6 @@
  * PROBLEM-1  Each code has one status.
  * PROBLEM-2  An unexpected error becomes `INTERNAL_ERROR` with an incident id. Its detail is logged, never sent.
  */
-
 import { ulid } from "ulid";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorCode, type InputIssue } from "../../shared/errors.ts";

@@ -14,7 +14,6 @@ import { noConversation, nothingNamed } from "./respond.ts";
 
 const LIMIT_RULE = `Must be an integer from 1 to ${MAX_PAGE_SIZE}.`;
 
-/** Returns the schema of a filter by a name or an id. */
 export function filter(description: string) {
   return z.string().min(1).max(200).describe(description).exactOptional();
 }
@@ -107,7 +106,6 @@ export const positionHeader = z.object({
     .describe("As `from`. Has precedence over `from`."),
 });
 
-/** Returns the kind of resource with ids of a schema. */
 function kindOf(schema: unknown): string {
   const kinds = Object.entries({ ...ids, run: runId });
   return kinds.find(([, own]) => own === schema)?.[0] ?? "resource";

@@ -1,5 +1,4 @@
 /** Responses that several routes share. */
-
 import type { Context } from "hono";
 import { accepts } from "hono/accepts";
 import { defined } from "../../shared/defined.ts";
@@ -101,7 +100,6 @@ export function noOperation({ req: { method, path } }: Context): Response {
   return problemOf(notFound(message), "");
 }
 
-/** The error for an unknown id in a path. */
 export function nothingNamed(kind: string, id: string): DramatisError {
   return notFound(`The ${kind} "${shorten(id, MAX_SHOWN_ID)}" was not found. Check the id and your access.`);
 }

@@ -39,7 +39,6 @@ export interface McpRequest {
   waitUntil(work: Promise<unknown>): void;
 }
 
-/** A call of a tool. */
 export interface ToolCall extends McpRequest {
   key: string | undefined;
   /** Aborts when the client has left. */

@@ -1,5 +1,4 @@
 /** Whole and streamed answers, for the OpenAI protocols and MCP. */
-
 import {
   type AnswerEncoder,
   AnswerReader,

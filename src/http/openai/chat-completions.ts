@@ -1,5 +1,4 @@
 /** `POST /v1/chat/completions`: answers a message with its history, in a conversation of its own. */
-
 import { z } from "zod";
 import { ChatChunkEncoder, chatCompletion } from "../../compat/openai/chat-chunks.ts";
 import {

@@ -1,5 +1,4 @@
 /** `/v1/models`: the tenant's agents as models. */
-
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { ids } from "../../protocol/scalars.ts";

@@ -1,5 +1,4 @@
 /** `/v1/responses`: answers that can be continued and read again. A response is one answer of a turn. */
-
 import type { Context } from "hono";
 import { z } from "zod";
 import { answerCount, answerOf } from "../../compat/answer.ts";

@@ -6,7 +6,6 @@
  * OAI-9  Results must cover all calls of their answer, and continue the turn that waits for them. The agent repeats no
  *        work when they are sent again.
  */
-
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
@@ -151,7 +150,6 @@ export async function beginConversation(
   return startTurn(request, conversation, { id, model }, { ...options, content });
 }
 
-/** Starts the next turn of a conversation. */
 export async function continueConversation(
   request: AnswerRequest,
   { id, model }: { id: string; model: string },

@@ -4,7 +4,6 @@
  * API-2  Every route is described, and every described operation has a route.
  * API-3  A body or a query is described by the schema that validates it.
  */
-
 import { z } from "zod";
 import {
   createDocument,

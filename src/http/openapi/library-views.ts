@@ -1,5 +1,4 @@
 /** Schemas of the bodies and answers of `/api/libraries` (API-1). */
-
 import { z } from "zod";
 import { modelProfileSchema, personaSchema } from "../../library/personas/persona-schema.ts";
 import { skillSchema } from "../../library/skills/skill.ts";

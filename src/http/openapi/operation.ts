@@ -70,7 +70,6 @@ export interface ApiResponse {
   location?: true;
 }
 
-/** Reports whether an operation reads a list, or searches. */
 export function isList({ method, query }: Pick<ApiOperation, "method" | "query">): boolean {
   return method === "get" && query !== undefined && Object.hasOwn(query.shape, "limit");
 }

@@ -3,7 +3,6 @@
  *
  * API-1  Every answer fits its schema strictly: no field is missing, and no field is unknown to the schema.
  */
-
 import { z } from "zod";
 import { OPENAI_ERROR_TYPES } from "../../compat/openai/errors.ts";
 import { referenceSchema } from "../../library/definitions/reference.ts";
@@ -100,7 +99,6 @@ export const a2aErrorDocument = z
       "The body of every error of `/a2a`: a `google.rpc.Status` for REST, an answer of JSON-RPC for JSON-RPC.",
   });
 
-/** Returns the schema of a page of a list. */
 export function listOf(resource: string, item: z.ZodType): z.ZodObject {
   return z.strictObject({
     [resource]: z.array(item),

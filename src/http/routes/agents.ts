@@ -1,5 +1,4 @@
 /** `/api/agents`: agents of the tenant. Everyone may read them; authors create and change them. */
-
 import { ulid } from "ulid";
 import { z } from "zod";
 import type { Registry } from "../../library/registry/registry.ts";

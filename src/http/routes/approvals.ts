@@ -1,5 +1,4 @@
 /** `/api/approvals`: lists the calls of tools and the gates that wait for the caller. */
-
 import { z } from "zod";
 import { waitingApproval } from "../../protocol/waiting-approvals.ts";
 import { filter, pageSchema, timeFilter } from "../base/query.ts";

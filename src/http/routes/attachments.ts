@@ -1,5 +1,4 @@
 /** `/api/conversations/:id/attachments`: images and files for later messages. */
-
 import { ulid } from "ulid";
 import { z } from "zod";
 import {

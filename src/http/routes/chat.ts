@@ -6,7 +6,6 @@
  * CHATREGENERATE-1  `regenerate-message` starts a turn that answers the newest version of the message's turn again. A message that never
  *                   arrived starts its turn.
  */
-
 import type { Context } from "hono";
 import { z } from "zod";
 import { type UiChunk, UiMessageEncoder } from "../../compat/ui-message/chunks.ts";

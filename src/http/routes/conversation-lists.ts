@@ -1,5 +1,4 @@
 /** `/api/conversations`: the list of conversations, and the marks of its reader: pins and archived conversations. */
-
 import { z } from "zod";
 import type { ConversationMark } from "../../d1/directory.ts";
 import { conversationSummary } from "../../protocol/conversation-schemas.ts";

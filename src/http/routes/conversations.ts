@@ -1,5 +1,4 @@
 /** `/api/conversations`: creates conversations, and reads them with their messages and their journal. */
-
 import { ulid } from "ulid";
 import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";

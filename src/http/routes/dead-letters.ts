@@ -1,5 +1,4 @@
 /** `/api/dead-letters`: messages between the tenant's actors that could not be delivered. For operators. */
-
 import { z } from "zod";
 import { deadLetter } from "../../protocol/conversation-schemas.ts";
 import { requireOperator } from "../../protocol/mailbox-api.ts";

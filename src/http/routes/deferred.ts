@@ -1,5 +1,4 @@
 /** `/api/operations`: takes the results of deferred operations. The handle in the path replaces authentication. */
-
 import { z } from "zod";
 import { completeOperationAt, unknownHandle } from "../../protocol/complete-operation.ts";
 import { completedOperation } from "../../protocol/conversation-schemas.ts";

@@ -1,5 +1,4 @@
 /** `/api/events` and `/api/search`: the events of a tenant, and the search of its messages. */
-
 import { z } from "zod";
 import {
   eventLogId,

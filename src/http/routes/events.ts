@@ -1,5 +1,4 @@
 /** `/api/conversations/:id/events`: the conversation's frames as an endless stream of server-sent events. */
-
 import { z } from "zod";
 import { frame } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";

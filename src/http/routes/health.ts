@@ -1,5 +1,4 @@
 /** `/health`: reports whether the runtime is ready, and its missing parts. Needs no authentication. */
-
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { VERSION } from "../../shared/version.ts";

@@ -1,5 +1,4 @@
 /** `/api/libraries`: versioned definitions. Every principal of the tenant may read, authors and administrators may write. */
-
 import { z } from "zod";
 import { checkedAction, checkedPrompt, checkedTask } from "../../library/authoring/author-tasks.ts";
 import { checkedWorkflow } from "../../library/authoring/author-workflows.ts";

@@ -1,5 +1,4 @@
 /** `/api/lists/database`: the D1 database with the lists of the tenant, and its move to another database. */
-
 import { checkMayMove, checkMayReadPlace, listsPlace, moveListsSchema } from "../../protocol/lists-place.ts";
 import { json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";

@@ -1,5 +1,4 @@
 /** `/api/me`: the principal of the request. */
-
 import { z } from "zod";
 import { ROLES } from "../../shared/roles.ts";
 import { json } from "../base/respond.ts";

@@ -5,7 +5,6 @@
  * MEMHTTP-2  A batch is written as a whole, or not at all.
  * MEMHTTP-3  A search over several agents has the results of the agents that answer in time, and names the others.
  */
-
 import { z } from "zod";
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";

@@ -125,7 +125,6 @@ export function inputsOf(
   return { inputs, isBatch };
 }
 
-/** Returns the query of a search from its parameters. */
 export function queryOf({
   q,
   limit,

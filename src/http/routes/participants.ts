@@ -1,5 +1,4 @@
 /** `/api/conversations/:id/participants`: adds users and agents to a conversation, and removes them. */
-
 import { z } from "zod";
 import { conversation } from "../../protocol/conversation-schemas.ts";
 import { newParticipantSchema } from "../../protocol/participants.ts";

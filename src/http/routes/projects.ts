@@ -311,7 +311,6 @@ export function addressOf(
   return { tenant, project, repo };
 }
 
-/** Returns the author of a principal's commits. */
 export function authorOf({ subject }: Principal): Identity {
   const email = subject.includes("@")
     ? subject

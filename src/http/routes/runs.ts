@@ -1,5 +1,4 @@
 /** `/api/runs`: starts runs of workflows, lists, reads, cancels and retries them. */
-
 import { ulid } from "ulid";
 import { z } from "zod";
 import { parseReference } from "../../library/definitions/reference.ts";

@@ -1,5 +1,4 @@
 /** `POST /api/conversations/:id/signals`: takes signals in their envelopes, one or a batch. */
-
 import { z } from "zod";
 import { acceptedSignal, signalEnvelope, signalResults } from "../../protocol/signal-schemas.ts";
 import { unwrap } from "../../shared/errors.ts";

@@ -8,7 +8,6 @@
  * SOCKET-3  A principal without read access gets no frames. On both paths the refusal is the same as for an unknown
  *           conversation.
  */
-
 import type { Context } from "hono";
 import { z } from "zod";
 import { type SocketProtocol, upgradeRequest } from "../../protocol/upgrade-request.ts";

@@ -9,7 +9,6 @@
  * TRACES-3  The trace of a run contains the turns of the agents that its nodes invited.
  * TRACES-4  Spans are ordered by their start. Of spans that start in the same millisecond, a parent precedes its children.
  */
-
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import {
@@ -75,7 +74,6 @@ export const traceRoutes: readonly Route[] = [
 /** A conversation or a run by its id, or the turns that a run invited. */
 type Below = string | InvitedTurns;
 
-/** Reads the part of a conversation or of a run. */
 async function partBelow(ports: HttpEnv["Variables"], below: Below): Promise<TracePart> {
   const { actors, principal } = ports;
   if (typeof below !== "string") {

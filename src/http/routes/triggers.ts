@@ -1,5 +1,4 @@
 /** `/api/triggers`: triggers of the tenant, which start runs and turns. Authors create and change them. */
-
 import { ulid } from "ulid";
 import { z } from "zod";
 import { checkNew } from "../../protocol/location-policy.ts";

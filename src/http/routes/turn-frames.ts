@@ -4,7 +4,6 @@
  * FOLLOW-1  If the stream breaks before the turn's end, because the actor was evicted, it resumes after the last received
  *           `seq`. Its reader does not notice.
  */
-
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { endsTurn, type Frame, parseFrame } from "../../protocol/frames.ts";
 import { defined } from "../../shared/defined.ts";

@@ -1,5 +1,4 @@
 /** `/api/turns`: lists the turns of a tenant. */
-
 import { z } from "zod";
 import { LISTED_ISSUES, LISTED_STATUSES, TARGET_KINDS, turnRecord } from "../../protocol/turn-records.ts";
 import { filter, pageSchema, timeFilter } from "../base/query.ts";

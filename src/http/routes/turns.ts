@@ -1,5 +1,4 @@
 /** `/api/conversations/:id/turns`: starts turns and reads them, and takes the results of tools that the client runs. */
-
 import { z } from "zod";
 import {
   acceptedTurn,

@@ -9,7 +9,6 @@
  *           deployer allows.
  * AUTHOR-4  The expressions of a tool's input mapping are compiled when the tool is added; an error names the member.
  */
-
 import type { ModelProfile } from "../../model/profile.ts";
 import { needOver, needsApproval, ruleOf } from "../../protocol/approval.ts";
 import type { ApprovalNeed } from "../../protocol/approval-schema.ts";

@@ -10,7 +10,6 @@
  * BACKUP-14  All pinned versions have the form and the limits of posted definitions. This includes the actions of
  *            tasks and the workflows of hooks. So every imported conversation can be read and run.
  */
-
 import type { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
 import { needOver, needsApproval } from "../../protocol/approval.ts";

@@ -2,7 +2,6 @@
  * The schemas of pinned versions in an imported conversation. They equal the schemas of posted definitions, with
  * parts instead of references.
  */
-
 import { z } from "zod";
 import { TOOL_EFFECTS } from "../../protocol/definition-parts.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";

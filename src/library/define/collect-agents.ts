@@ -115,7 +115,6 @@ class Collection {
     for (const colleague of agent.colleagues()) if (isAgent(colleague)) this.addAgent(colleague, here);
   }
 
-  /** Adds the agents that tools and workflows ask. */
   addFrom({ tools = [], workflows = [] }: Partial<Pick<Library, "tools" | "workflows">>): void {
     for (const { id, agent } of tools) if (agent !== undefined) this.addAgent(agent, `the tool "${id}"`);
     for (const workflow of [...workflows, ...tools.flatMap((tool) => tool.workflow ?? [])])

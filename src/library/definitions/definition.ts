@@ -4,7 +4,6 @@
  * HASH-1  The hash covers the whole content, including name and description. It ignores the order of keys and everything
  *         that the registry adds: library, id, version, owner and times.
  */
-
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Persona, Skill, ToolDefinition } from "../../protocol/definitions.ts";
 import type { ActionDefinition, PromptDefinition, TaskDefinition } from "../../protocol/task-definition.ts";

@@ -23,7 +23,6 @@ export const toolReferenceSchema = z.union(
   'A reference is "library/id", "library/id@version", {library, id, version?}, "mcp:server/tool" or "mcp:server/*"',
 );
 
-/** The tools of a server that a reference names. */
 export interface McpReference {
   server: string;
   /** The name of a tool, or `*` for all. */

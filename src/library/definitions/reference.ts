@@ -3,7 +3,6 @@
  *
  * REF-1  A parsed reference, printed and parsed again, is the same reference.
  */
-
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { invalid } from "../../shared/errors.ts";

@@ -1,5 +1,4 @@
 /** The model profiles of a version chain with their context budgets, and its skills. */
-
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Persona, Skill, VersionChain } from "../../protocol/definitions.ts";
 
@@ -11,7 +10,6 @@ export function profileAt(
   return [modelProfile, ...fallbacks][index]?.definition;
 }
 
-/** Returns the profile of the model that summarises histories. */
 export function compactionProfile({ modelProfile, compactionProfile: own }: VersionChain): ModelProfile {
   return (own ?? modelProfile).definition;
 }

@@ -91,7 +91,6 @@ export function recallLimits({ memory }: Pick<Persona, "memory">): RecallLimits 
   };
 }
 
-/** Reports whether the persona's model has the memory tools. */
 export function hasMemoryTools({ memory }: Pick<Persona, "memory">): boolean {
   return memory?.scope !== undefined && memory.memoryTools !== false;
 }

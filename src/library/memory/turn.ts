@@ -46,7 +46,6 @@ export type Offered = Pick<OfferedMemory, "id" | "type" | "content" | "readOnly"
 export interface LearnedTurn {
   /** The user's own words; empty if the author of the message is not a user. */
   message: string;
-  /** The agent's answer. */
   answer: string;
   /** The time of the message, in milliseconds. */
   time: number;

@@ -2,7 +2,6 @@
  * Schemas of personas and model profiles. They are strict: an unknown field is an error, so a misspelt setting is never ignored.
  * They keep absent fields absent. `persona.ts` has the defaults of a persona.
  */
-
 import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../../model/profile.ts";
 import { budgetSchema } from "../../protocol/budget.ts";

@@ -73,7 +73,6 @@ export interface DefinitionSource {
   ): Promise<Page<DefinitionVersion<Kind>>>;
 }
 
-/** The definitions of one tenant in the database. */
 export interface DefinitionStore extends DefinitionSource {
   /** Returns the ids of a library's definitions without their content, the first `limit` by creation. */
   ids(kind: DefinitionKind, library: string, limit: number): Promise<string[]>;

@@ -13,7 +13,6 @@
  *            definitions with one statement. It writes only the definitions that are missing.
  * PUBLISH-2  Equal content keeps its version number. Code that is rolled back has its old numbers again.
  */
-
 import type { ModelProfile } from "../../model/profile.ts";
 import { needOver, needsApproval } from "../../protocol/approval.ts";
 import type { ApprovalNeed } from "../../protocol/approval-schema.ts";

@@ -1,5 +1,4 @@
 /** The deployed definitions as a source: content from the code, version numbers from the database. */
-
 import {
   type Listed,
   type ListRange,

@@ -11,7 +11,6 @@
  * FLOWPIN-5  A pinned workflow has at most 1 MiB as JSON. Its size is computed before serialization. A workflow that
  *            is too large is refused before all of its tasks are read.
  */
-
 import type { ModelProfile } from "../../model/profile.ts";
 import { needsApproval } from "../../protocol/approval.ts";
 import type { PinnedNodeTask, PinnedWorkflow } from "../../protocol/pinned-workflow.ts";

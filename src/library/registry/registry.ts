@@ -21,7 +21,6 @@
  * LIBAPI-5  The id of a new library is not confusable with another library id that its tenant sees. Ids that differ
  *           only in case, or in `_` for `-`, are refused.
  */
-
 import type { ModelProfile } from "../../model/profile.ts";
 import { needOver } from "../../protocol/approval.ts";
 import type { Persona, Pin, PinnedTool, ToolDefinition, WorkflowTarget } from "../../protocol/definitions.ts";

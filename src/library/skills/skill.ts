@@ -140,7 +140,6 @@ export const skillSchema = z
       context.addIssue({ code: "custom", path: ["files", SKILL_FILE], message: problem });
   });
 
-/** Reports whether no path is the folder of another path. */
 function hasNoFileAsFolder(files: Skill["files"]): boolean {
   return Object.keys(files).every((path) =>
     [...path.matchAll(/\//g)].every(({ index }) => !Object.hasOwn(files, path.slice(0, index))),

@@ -1,5 +1,4 @@
 /** Checks actions of steps and libraries, as authors write them. */
-
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import type {
   ActionDefinition,

@@ -4,7 +4,6 @@
  * ACTION-1  An action has a known kind and the options of its kind. Other actions are rejected when they are defined.
  * ACTION-3  A definition refers to functions by id and contains no code. JSON and TypeScript can therefore express the same definitions.
  */
-
 import { z } from "zod";
 import { approvalRuleSchema } from "../../protocol/approval-schema.ts";
 import { ARTIFACT_KINDS, isArtifactRead } from "../../protocol/artifacts.ts";

@@ -1,5 +1,4 @@
 /** Steps in TypeScript may contain definitions. Their form as data has references instead. */
-
 import type { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
 import type {
@@ -62,7 +61,6 @@ export function step<const Work extends StepAction>(ref: string, options: StepOp
   return { ref, ...options };
 }
 
-/** Returns an action as data, and the definitions that it contains. */
 export function actionData(action: Action): { action: InlineAction; embedded: Embedded } {
   const prompts: Prompt[] = [];
   const modelProfiles: Defined<ModelProfile>[] = [];

@@ -1,5 +1,4 @@
 /** Schemas of tools, and the limits of their calls. The schemas are strict: an unknown field is an error, so a misspelt setting is never ignored. */
-
 import { z } from "zod";
 import { approvalNeedSchema } from "../../protocol/approval-schema.ts";
 import { TOOL_EFFECTS } from "../../protocol/definition-parts.ts";

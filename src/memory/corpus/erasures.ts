@@ -9,7 +9,6 @@
  * MEMSRC-4  From the first commit, reads and searches omit memories from an erased source, and other results fill their places. Each commit
  *           erases a bounded number of memories. The rest follows, even after a crash.
  */
-
 import type { Corpus } from "./corpus.ts";
 import { overlaps } from "./erased-sources.ts";
 import type { ErasedSources } from "./schemas.ts";

@@ -97,7 +97,6 @@ export class FullText {
     this.#size = undefined;
   }
 
-  /** Returns the memories that match at least one term. */
   search(terms: readonly QueryTerm[]): FullTextMatches {
     const size = this.size();
     this.#forgetCounts(size);

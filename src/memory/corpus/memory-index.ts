@@ -1,5 +1,4 @@
 /** The port of an agent's memory index. */
-
 import type { RankingWeights } from "../../protocol/memory-requests.ts";
 import type { MemoryScore } from "../../protocol/memory-schemas.ts";
 import type { ColumnEntry } from "../ranking/columns.ts";

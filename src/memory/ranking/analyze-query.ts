@@ -1,5 +1,4 @@
 /** Analyzes a query: its terms, the speakers and times that it names, and whether it asks for a time. Pure. */
-
 import { cut } from "../../shared/text.ts";
 import { MENTIONS_NAME, MENTIONS_NUMBER, MENTIONS_TIME } from "./describe-text.ts";
 import type { SpokenNames } from "./names.ts";

@@ -11,7 +11,6 @@ const FUNCTION_WORDS: ReadonlySet<string> = new Set(
   you your yours yourself yourselves`.split(/\s+/),
 );
 
-/** Reports whether a lower-case word is a function word. */
 export function isFunctionWord(word: string): boolean {
   return FUNCTION_WORDS.has(word);
 }

@@ -58,7 +58,6 @@ export function queryTerms(text: string, ignored: ReadonlySet<string> = new Set(
   return [...unique.values()];
 }
 
-/** Returns the stem of a lower-case word. */
 export function stemOf(word: string): string {
   return /^[a-z]+$/.test(word) ? stemmer(word) : word;
 }

@@ -8,7 +8,6 @@
  *            Events appended in the meantime stay in the context.
  * COMPACT-5  If the summariser fails, or returns an empty or oversized text, the session stays unchanged.
  */
-
 import type { ContextMessage } from "../../model/messages.ts";
 import { isBlank } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";

@@ -4,7 +4,6 @@
  * EVENT-1  Hydrating a dehydrated event gives the same event, including failure flag, model and metadata.
  * EVENT-2  A row with an unknown action hydrates to `unknown`. It keeps its stored action and metadata, and has no message.
  */
-
 import type { ToolCall } from "../../model/messages.ts";
 import { defined } from "../../shared/defined.ts";
 import { canonicalJson, isJsonObject, type JsonObject } from "../../shared/json.ts";

@@ -12,7 +12,6 @@
  * EVENTS-6  With the index of ids, deleting events by id reads only these events. One more statement deletes their texts outside their
  *           rows.
  */
-
 import { jsonBatches, MAX_BATCH_BYTES, textBatches } from "../../ports/sql-batches.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { checkSqlValues } from "../../ports/sql-values.ts";

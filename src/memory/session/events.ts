@@ -4,7 +4,6 @@
  * EVENT-3  Converting an event to a message and back keeps its content. The message's metadata carries a tool's failure flag, the model and
  *          a compaction's count. The event's metadata carries a message's speaker and native form.
  */
-
 import { z } from "zod";
 import type { ContextMessage, ContextPart, NativeReply } from "../../model/messages.ts";
 import { contentSchema } from "../../shared/content.ts";

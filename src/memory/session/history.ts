@@ -6,7 +6,6 @@
  * HISTORY-2  `truncated` is true if and only if a message was left out or shortened.
  * HISTORY-4  Known measurements and cheap limits never change the selection. It equals a selection that counts every text.
  */
-
 import type { ContextMessage } from "../../model/messages.ts";
 import type { EventWindow } from "./event-store.ts";
 import { type Measure, type MeasureOptions, measuring } from "./measure.ts";

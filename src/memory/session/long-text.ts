@@ -99,7 +99,6 @@ export class LongText {
     return texts;
   }
 
-  /** Deletes the texts of keys that were written. */
   discardKeys(keys: readonly string[]): void {
     for (const batch of textBatches(keys)) this.db.run(DELETE_KEYS, batch);
   }

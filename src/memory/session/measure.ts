@@ -4,7 +4,6 @@
  * MEASURE-1  While an event is cached, it is converted, shortened and counted at most once. It is counted only if cheaper limits do not
  *            decide.
  */
-
 import type { ContextMessage } from "../../model/messages.ts";
 import { eventToMessage } from "./events.ts";
 import { resultIn, withResult } from "./outcome.ts";

@@ -1,5 +1,4 @@
 /** The vocabulary of sessions: events, their actions, and the rows of events and sessions. */
-
 import type { ToolCall } from "../../model/messages.ts";
 import type { Facts } from "../../shared/json.ts";
 

@@ -1,5 +1,4 @@
 /** The sessions of an actor, as rows of `cf_agents_sessions`. */
-
 import { textBatches } from "../../ports/sql-batches.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { bothOrders } from "../../shared/page.ts";

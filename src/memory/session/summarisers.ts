@@ -8,7 +8,6 @@
  * SUMMARY-2  A model summariser makes one attempt. Only a complete reply is a summary. Every other outcome is
  *            `MODEL_FAILED`, retriable if the provider's error is.
  */
-
 import { collectReply } from "../../adapters/reply.ts";
 import type { FormatAdapter } from "../../model/format-adapter.ts";
 import type { ModelGateway } from "../../model/gateway.ts";

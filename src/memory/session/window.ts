@@ -12,7 +12,6 @@
  * A step needs no memory. Each candidate start fits and fills at least half of the budget. The window chooses the start that crosses a
  * multiple of the highest power of two in the sequence numbers. This start stays the best for long.
  */
-
 import type { ContextMessage } from "../../model/messages.ts";
 import type { Measure, Measured } from "./measure.ts";
 import { isPaired, pairedOrder } from "./pairs.ts";

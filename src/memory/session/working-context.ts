@@ -7,7 +7,6 @@
  * CTX-2  A compaction's summary replaces the events that it covers.
  * CTX-3  The input is not modified, and the context keeps copies.
  */
-
 import type { ContextMessage } from "../../model/messages.ts";
 import { defined } from "../../shared/defined.ts";
 import { type MeasureOptions, measuring } from "./measure.ts";

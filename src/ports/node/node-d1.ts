@@ -1,5 +1,4 @@
 /** The part of D1 that this runtime uses, on the SQLite of Node. */
-
 import type { SqlValue } from "../sql-database.ts";
 import type { NodeSqlDatabase } from "./node-sql-database.ts";
 

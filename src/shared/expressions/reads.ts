@@ -8,7 +8,6 @@ export type ReadPath = readonly string[];
 /** Macros that name the item in their first argument. */
 const MACROS = new Set(["all", "exists", "exists_one", "filter", "find", "map"]);
 
-/** The paths that an expression reads or tests. */
 export interface Reads {
   paths: ReadPath[];
   /** The path, if the expression is only a path. */

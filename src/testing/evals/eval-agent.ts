@@ -4,7 +4,6 @@
  * EVALAGENT-1  A turn that failed, or that waits for people or a late result, fails its case with the reason.
  * EVALAGENT-2  A recording answers only for the agent that it names.
  */
-
 import { type TestAppOptions, worldParts } from "../app-options.ts";
 import { expectReplay } from "../replay.ts";
 import { TestApp } from "../test-app.ts";

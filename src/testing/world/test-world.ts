@@ -5,7 +5,6 @@
  *              the clock are simulated.
  * TESTWORLD-3  An error that the runtime logs, and that no fault explains, is an incident. A tool may throw and log.
  */
-
 import { waitingCalls } from "../../agents/conversation/core/waiting-calls.ts";
 import type { OperationResults } from "../../agents/conversation/results/operation-results.ts";
 import { isOver, type RunState } from "../../agents/coordinator/core/state.ts";

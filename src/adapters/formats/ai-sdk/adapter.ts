@@ -10,7 +10,6 @@
  *          alternate. They begin and end with a user's turn, unless calls wait for their results. All results of a reply are one message
  *          directly after it.
  */
-
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";

@@ -2,7 +2,6 @@
  * Classifies the errors that an AI SDK model throws. Their shape decides, not their class: a bundle may hold the class
  * twice. Pure.
  */
-
 import { z } from "zod";
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { ResponseInfo } from "../../../model/reply.ts";

@@ -10,7 +10,6 @@
  *              they are while a request is extended.
  * ANTHROPIC-8  A request that ends with a reply, which the model continues, ends with no blank: the API refuses it.
  */
-
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";

@@ -1,5 +1,4 @@
 /** Reads the chunks and the whole replies of the Chat Completions protocol. */
-
 import { z } from "zod";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { isJson, isJsonObject, type JsonObject } from "../../../shared/json.ts";

@@ -1,5 +1,4 @@
 /** Decodes one chat reply, for every provider with payloads that a function can convert to `ChatPiece`s. */
-
 import type { ModelError } from "../../../model/error.ts";
 import type { ProviderId } from "../../../model/profile.ts";
 import type { FinishReason, ModelDelta } from "../../../model/reply.ts";

@@ -1,5 +1,4 @@
 /** Chat messages, as Workers AI and OpenAI's Chat Completions take them. Optional keys are absent, never undefined. Pure. */
-
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";

@@ -3,7 +3,6 @@
  * (`extra_content` with Gemini's signatures). OpenAI itself sends no such data. Reasoning of a reply without calls is dropped: the reply
  * ends its turn, and some servers refuse old reasoning. Pure.
  */
-
 import type { ContextMessage, NativePart } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";

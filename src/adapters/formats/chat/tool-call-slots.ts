@@ -5,7 +5,6 @@
  * SLOT-1  Calls are numbered 0, 1, 2 … in the order in which they begin, regardless of the server's own indices.
  * SLOT-2  The id and the name of a call are reported once each, as soon as they are known.
  */
-
 import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type JsonObject, parseJson } from "../../../shared/json.ts";

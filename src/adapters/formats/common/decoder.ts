@@ -7,7 +7,6 @@
  * STREAM-3  Once a finish reason is known, no later payload can turn the reply into a failure.
  * STREAM-4  No delta follows an error delta.
  */
-
 import type { ErrorCategory, ModelError } from "../../../model/error.ts";
 import type { StreamDecoder } from "../../../model/format-adapter.ts";
 import type { ProviderId } from "../../../model/profile.ts";

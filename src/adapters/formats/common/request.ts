@@ -1,5 +1,4 @@
 /** Parts that the requests of all formats share: parameters, the list of messages, tools. Pure. */
-
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelProfile, ProviderId } from "../../../model/profile.ts";
 import { DramatisError, invalid } from "../../../shared/errors.ts";

@@ -2,7 +2,6 @@
  * Conversations as turns of a user and a model, for providers that have no other speakers: which messages become
  * instructions, how speakers are named, and how turns come to alternate. Pure.
  */
-
 import type { ModelContext } from "../../../model/context.ts";
 import { type ContextMessage, type ContextPart, isNote } from "../../../model/messages.ts";
 import type { ProviderId } from "../../../model/profile.ts";

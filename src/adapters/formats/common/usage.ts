@@ -1,5 +1,4 @@
 /** Token counts under the names that all providers share. Pure. */
-
 import type { ModelDelta } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";

@@ -7,7 +7,6 @@
  *           under their names. Ids of calls are unique in the request, regardless of their original ids.
  * GEMINI-3  A reply is sent back to its model in its own parts, each with its own signature.
  */
-
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";

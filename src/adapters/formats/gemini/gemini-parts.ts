@@ -5,7 +5,6 @@
  * GEMINI-6  If a reply contains the result of a call, Google's server ran the call. It is not a call of ours, and is sent back with its
  *           result.
  */
-
 import { z } from "zod";
 import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";

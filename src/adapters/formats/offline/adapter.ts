@@ -2,7 +2,6 @@
  * The offline model: a deterministic model that follows the rules of `docs/offline-model.md`, needs no network and labels
  * its answers. It is reached like every other model, so that a first run and the tests take the real path.
  */
-
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";

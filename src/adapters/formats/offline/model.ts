@@ -1,5 +1,4 @@
 /** The offline model as a server: converts a request to the payloads of a stream. */
-
 import { fingerprint } from "../../../shared/text.ts";
 import type { OfflineAnswer } from "./answer.ts";
 import { answerTo } from "./rules.ts";

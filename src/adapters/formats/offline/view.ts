@@ -1,5 +1,4 @@
 /** A request as the rules see it: the message to answer, and the messages before and after it. */
-
 import { RECALLED } from "../../../library/memory/shown-memory.ts";
 import { MESSAGE_DESCRIPTION, MODE_MEMBER } from "../../../library/tools/agent-tool.ts";
 import { isJsonObject, type JsonObject, parseJson } from "../../../shared/json.ts";

@@ -1,5 +1,4 @@
 /** The offline model's wire format: its request, and the payloads of its reply. */
-
 import { z } from "zod";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 

@@ -8,7 +8,6 @@
  *              texts and calls alone.
  * RESPONSES-3  The speaker's name comes before the text, as in `Ann: Hello`, because messages have no names.
  */
-
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";

@@ -1,5 +1,4 @@
 /** Replies as items, on their way back to the model that gave them (RESPONSES-2). Pure. */
-
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";

@@ -2,7 +2,6 @@
  * The output of one response: items by their place, with their reported texts and calls. A text or a call is reported as its pieces arrive.
  * The rest is reported with the finished item, so a server without pieces loses no text. Pure state.
  */
-
 import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";

@@ -4,7 +4,6 @@
  * WORKERSAI-1  A structured reply is requested unstreamed and without tools, because the platform supports no other form. A request for it
  *              that offers tools is refused.
  */
-
 import { z } from "zod";
 import type { ModelContext } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";

@@ -9,7 +9,6 @@
  *          outcome of a `once` tool is then unknown.
  * BATCH-7  If the Executor cannot be reached, or a call cannot be built, all calls of the batch fail as not run, whatever their effect.
  */
-
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { ToolEffect } from "../../../protocol/definition-parts.ts";

@@ -3,7 +3,6 @@
  *
  * EVLOG-9  A conversation or a run publishes to the log of its tenant in the jurisdiction of its own id.
  */
-
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import { systemClock } from "../../../ports/system.ts";
 import { type EventLogApi, eventLogId, loggedId, type Publication } from "../../../protocol/event-log.ts";

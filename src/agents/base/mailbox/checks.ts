@@ -1,5 +1,4 @@
 /** Checks of envelopes, attempts, answers and the size of errors between mailboxes. */
-
 import { z } from "zod";
 import {
   type ActorAddress,

@@ -5,7 +5,6 @@
  *         catches up after an outage.
  * DEAD-3  Without a directory there is no wake-up. A failed put is retried as PUB-3 states. A rejected letter does not delay other letters.
  */
-
 import type { DeadLetterWriter } from "../../../d1/dead-letters.ts";
 import { Copy } from "../copies/copy.ts";
 import { deadLetterView } from "./dead-letter.ts";

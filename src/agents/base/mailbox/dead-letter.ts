@@ -3,7 +3,6 @@
  *
  * DEAD-1  The view of a letter contains no secrets: values under names of secrets and texts that look like keys are removed.
  */
-
 import type { DeadLetterView } from "../../../protocol/conversation-schemas.ts";
 import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
 import { requireOperator } from "../../../protocol/mailbox-api.ts";

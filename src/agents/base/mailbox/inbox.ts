@@ -10,7 +10,6 @@
  * MAIL-18  An older release keeps envelopes of a newer release deliverable. An unknown type is answered "not now" until the last attempt.
  *          Unknown members of envelope and attempt are dropped.
  */
-
 import { type Envelope, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
 import type { Answer, Attempt } from "../../../protocol/mailbox-api.ts";
 import { defined } from "../../../shared/defined.ts";

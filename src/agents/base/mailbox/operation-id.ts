@@ -1,5 +1,4 @@
 /** New operation ids (MAIL-1). */
-
 import { systemIds } from "../../../ports/system.ts";
 
 /**

@@ -7,7 +7,6 @@
  *         other outcome except `delivered` is `unknown`, also after a "not now" to the last attempt.
  * MAIL-5  Attempts are numbered, and each number is used once. An attempt that a crash may have interrupted counts as unanswered.
  */
-
 import type { Envelope } from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";

@@ -15,7 +15,6 @@
  * MAIL-17  Only `redeliver` sends under the operation id of a dead letter. Sending the same envelope again is a no-op. A different envelope
  *          under that id throws `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
-
 import { withDeadline } from "../../../ports/deadline.ts";
 import {
   type ActorAddress,

@@ -7,7 +7,6 @@
  * MAIL-8  A receiver deletes a receipt only when it would refuse the operation because of its age. Operations are sent until 14 days,
  *         redelivered until 30, refused from 32 and forgotten at 35.
  */
-
 import { ageOf } from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";

@@ -4,7 +4,6 @@
  * MAIL-11  One transaction reports an outcome and removes the envelope from the outbox. An undelivered envelope becomes a dead letter in
  *          the same transaction. Each stay in the outbox therefore has exactly one report.
  */
-
 import { firstOperationId } from "../../../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../../../protocol/mailbox-api.ts";
 import type { DeadLetterCopy } from "./dead-letter-copy.ts";

@@ -13,7 +13,6 @@
  *           then closed with 1013.
  * READER-5  After the last possible frame a connection is closed with 1000.
  */
-
 import { CONTINUE_LATER_CLOSE, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { toBase64 } from "../../../shared/base64.ts";
 import { defined } from "../../../shared/defined.ts";

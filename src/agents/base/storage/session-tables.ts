@@ -1,5 +1,4 @@
 /** The tables of an actor's sessions, and their version. Tables without a version were created by other software. */
-
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
 import type { SessionStorage } from "../../../memory/session/session-store.ts";

@@ -17,7 +17,6 @@
  * WAKE-7  A job calls the handlers that are due. A life that finds a job of an earlier life calls all handlers first: a handler without
  *         work returns `null`.
  */
-
 import { LifecycleCapability, type LifecycleJobContext, type LifecycleJobOutcome } from "agents/lifecycle";
 import { systemClock } from "../../../ports/system.ts";
 import { REFUSED_RETRY_MS, StorageRefusal } from "../storage/schema-upgrade.ts";

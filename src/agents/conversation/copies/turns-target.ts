@@ -6,7 +6,6 @@
  * RECORDS-6  The record of a replaced turn names its replacement.
  * RECORDS-3  After an erasure, the records of all turns that the erasure has changed are published again, without the erased text.
  */
-
 import type { Directory } from "../../../d1/directory.ts";
 import { parseItemId } from "../../../protocol/ids.ts";
 import type { TurnRecord } from "../../../protocol/turn-records.ts";

@@ -14,7 +14,6 @@
  * FLOWCALL-3  The run of a call is cancelled if the call was stopped, its time limit has passed, or it is unknown whether its start has
  *             arrived. A start that arrives after its cancellation is refused.
  */
-
 import { callMessage } from "../../../library/tools/agent-tool.ts";
 import { a2aTarget } from "../../../library/tools/remote-agent.ts";
 import { boundsOf } from "../../../library/tools/sub-agent.ts";

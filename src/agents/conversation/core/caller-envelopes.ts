@@ -7,7 +7,6 @@
  * DELEGATE-8  A conversation that a call opened sends its caller one result when it ends. It reports the later spending of calls below it
  *             in later envelopes.
  */
-
 import { excerptOf } from "../../../attachments/large-result.ts";
 import { isWithin, NOTHING, subtractAmounts } from "../../../model/spending.ts";
 import {

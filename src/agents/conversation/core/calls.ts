@@ -6,7 +6,6 @@
  * CALLS-3  The totals of turns are the sums of their calls, to the billionth of a dollar. The totals of a conversation are the sums of its
  *          turns' calls and its side calls, for summaries and titles.
  */
-
 import { profileAt } from "../../../library/definitions/version-chain.ts";
 import type { RequestOutcome } from "../../../model/call-record.ts";
 import { nanoDollarsOf } from "../../../model/cost.ts";

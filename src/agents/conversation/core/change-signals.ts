@@ -1,5 +1,4 @@
 /** The signals that change the settings and the participants of a conversation. */
-
 import type { Budget } from "../../../protocol/budget.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { TurnOrder } from "../../../protocol/conversation-schemas.ts";

@@ -9,7 +9,6 @@
  * BEAT-1  The wait for the next heartbeat equals the age of the work, within `MIN_HEARTBEAT_MS` and `MAX_HEARTBEAT_MS`. So a
  *         crash delays young work briefly, and long work needs few heartbeats.
  */
-
 import { callEnd } from "./call-time.ts";
 import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./conversation-limits.ts";
 import { type Assembly, type Extraction, runningExtractions } from "./hooks.ts";

@@ -1,5 +1,4 @@
 /** The signal that erases an entry of a conversation. */
-
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { operationId } from "../../../protocol/ids.ts";

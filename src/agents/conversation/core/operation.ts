@@ -13,7 +13,6 @@
  *       no note. The same applies to an abandoned call with a handle, while the handle is valid.
  * HELD-1  The time limit of a call of an agent or a run does not count while that work waits for a person. The answer restarts it.
  */
-
 import type { Allowance, Amounts } from "../../../model/spending.ts";
 import type { Taint } from "../../../model/taint.ts";
 import type { Verdict } from "../../../policy/gate.ts";

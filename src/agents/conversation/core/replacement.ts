@@ -16,7 +16,6 @@
  * REPLACE-9  A regenerated message was checked before. Its attachments are not checked again, so a lost file does not prevent a new answer.
  * REPLACE-8  Frames and snapshots have a call in the turn that made it only. So all clients show the same turns.
  */
-
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import { parseItemId, turnId } from "../../../protocol/ids.ts";
 import { conflict, type DramatisError, forbidden } from "../../../shared/errors.ts";

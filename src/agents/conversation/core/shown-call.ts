@@ -5,7 +5,6 @@
  *            tool maps its input, the model's input is shown too. The approved call runs with this pinned input and target.
  * WHO-5  The rule of a call is pinned with its tool. The conversation that has the call enforces it, so it holds for each entry point above.
  */
-
 import { parseReference } from "../../../library/definitions/reference.ts";
 import { agentCall, agentTarget, taskTarget } from "../../../library/tools/agent-tool.ts";
 import { workflowTarget } from "../../../library/tools/workflow-tool.ts";

@@ -2,7 +2,6 @@
  * Signals: everything that reaches a conversation. Users and clients send signals from outside; effects report their
  * outcomes as signals too.
  */
-
 import type { ModelError } from "../../../model/error.ts";
 import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";

@@ -4,7 +4,6 @@
  *
  * BOUND-1  The state does not grow with history: finished turns are in the store only.
  */
-
 import { type Amounts, NOTHING, type TokenEstimate } from "../../../model/spending.ts";
 import { NO_USAGE, type UsageTotals } from "../../../model/usage.ts";
 import type { AgentCallBody } from "../../../protocol/agent-call.ts";

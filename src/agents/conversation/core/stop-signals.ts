@@ -1,5 +1,4 @@
 /** The signals that stop, resume and complete turns and conversations. */
-
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 
 /** The author of a stop or a resume, and the reason. */

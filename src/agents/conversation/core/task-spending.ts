@@ -10,7 +10,6 @@
  * LEDGER-7  The use of a workflow's run, including all work below it, counts once in its turn, when the attempt ends. Failed runs count,
  *           and runs of stopped turns count too. A run reserves nothing.
  */
-
 import { contextTokens } from "../../../library/definitions/version-chain.ts";
 import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/task-limits.ts";
 import { inputLimit, inputTokens } from "../../../memory/session/prompt-tokens.ts";

@@ -1,5 +1,4 @@
 /** A change of a conversation that is about to be committed. */
-
 import type { SessionEvent } from "../../../memory/session/session-event.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";

@@ -7,7 +7,6 @@
  * RECORD-3  The result of a background operation is an event of its own, before the reply of the cycle that got it. The result beside the
  *           call says that the operation is pending.
  */
-
 import { outcomeOf } from "../../../memory/session/outcome.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/session-event.ts";
 import { joinTaints, type Taint, taintMember } from "../../../model/taint.ts";

@@ -1,5 +1,4 @@
 /** A turn of a conversation, with its calls, replies and operations. All times are milliseconds since the epoch. */
-
 import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.ts";
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { NativeReply } from "../../../model/messages.ts";

@@ -1,5 +1,4 @@
 /** The lines of a conversation, as exports and forks write them. Each generator reads pages, so that memory holds one page at a time. */
-
 import type { Head } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 

@@ -5,7 +5,6 @@
  * DELTA-1  The pieces sent for a message, joined, are a prefix of its text; offsets count UTF-16 units.
  * DELTA-2  A surrogate pair is never split between two pieces.
  */
-
 import type { Clock } from "../../../ports/clock.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import type { Snapshot } from "../../../protocol/views.ts";

@@ -7,7 +7,6 @@
  * EFFECT-7  At most `toolCalls` foreground calls of tools run at a time, and one call of each turn. Further calls wait. When a call has ended,
  *           a call of the turn with the fewest calls begins. Calls in the background and attempts after a pause do not count.
  */
-
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { operationId } from "../../../protocol/ids.ts";

@@ -10,7 +10,6 @@
  * MEDIA-4  If an attachment was deleted or replaced after its request was built, or cannot be read, the attempt ends with the
  *          retriable error `UNAVAILABLE`. The outcome of the provider does not matter. The next attempt looks the attachment up again.
  */
-
 import { isText } from "../../../adapters/formats/common/media.ts";
 import { PIECE_BYTES } from "../../../adapters/gateway/request-body.ts";
 import {

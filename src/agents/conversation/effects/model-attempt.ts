@@ -6,7 +6,6 @@
  *             own time limit begin when the memory is reserved.
  * CALLROOM-2  A call without memory in that time makes no attempt. Its turn fails as retriable, and no model gets a failure.
  */
-
 import { modelError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { leaseOf } from "../../../adapters/resilience/guarded-gateway.ts";

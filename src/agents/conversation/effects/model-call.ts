@@ -1,5 +1,4 @@
 /** Performs an attempt of a model call, and returns the outcome as a signal. Never throws. */
-
 import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";

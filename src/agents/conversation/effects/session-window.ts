@@ -7,7 +7,6 @@
  * WINDOW-1  The window in memory equals the window in the store.
  * WINDOW-2  Only small windows stay in memory. Large windows are read when a cycle needs them.
  */
-
 import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
 import { recentTurnsLimit } from "../../../library/personas/persona.ts";
 import { sizesOf, type WindowSizes } from "../../../memory/session/cut.ts";

@@ -1,5 +1,4 @@
 /** A batch of operations of one turn that run in one call of the Executor. Their ends become signals. */
-
 import { parseReference } from "../../../library/definitions/reference.ts";
 import { skillsOf } from "../../../library/definitions/version-chain.ts";
 import { taskTarget } from "../../../library/tools/agent-tool.ts";

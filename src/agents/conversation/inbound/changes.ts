@@ -5,7 +5,6 @@
  *        removal of a participant do not count either, and are never refused. A caller therefore cannot block them with other changes. Each
  *        of them requires an earlier change that counts.
  */
-
 import type { Clock } from "../../../ports/clock.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { MergeNote } from "../../../protocol/workspace.ts";

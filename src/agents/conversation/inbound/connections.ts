@@ -11,7 +11,6 @@
  * CONN-5  If a connection cannot be opened now, it is closed with 1013, and its client reconnects. If it can never be opened, it is closed
  *         with 4404.
  */
-
 import type { WSMessage } from "agents";
 import type { Clock } from "../../../ports/clock.ts";
 import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, type Frame, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";

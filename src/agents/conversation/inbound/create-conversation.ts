@@ -1,5 +1,4 @@
 /** Checks the request that creates a conversation, and makes its record. */
-
 import { checkPrices, checkRoom } from "../../../library/registry/prices.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";

@@ -7,7 +7,6 @@
  * SUB-3  When its principal expires, a stream ends with an `error`.
  * SUB-4  After `SILENCE_MS` without bytes a stream of server-sent events gets a comment, between two events.
  */
-
 import type { SubscribeOptions } from "../../../protocol/conversation-requests.ts";
 import { KEEP_ALIVE, SILENCE_MS } from "../../../protocol/event-stream.ts";
 import type { Frame } from "../../../protocol/frames.ts";

@@ -6,7 +6,6 @@
  *           unless a tool publishes it.
  * HANDLE-3  A handle of a conversation that does not exist leaves no storage behind.
  */
-
 import type { KeyValue } from "../../../ports/key-value.ts";
 import { unknownHandle } from "../../../protocol/complete-operation.ts";
 import {

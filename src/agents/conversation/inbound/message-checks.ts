@@ -1,5 +1,4 @@
 /** Checks of messages and tool results against the turns of their conversation, and the answer to an accepted message. */
-
 import { taintMember } from "../../../model/taint.ts";
 import { messageId, resolveId, turnId } from "../../../protocol/ids.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";

@@ -8,7 +8,6 @@
  * OPENING-3  An agent works only in a project that it shares with its caller. If the application is strict, it must also be in its caller's
  *            jurisdiction. Other calls fail with `PERMISSION_DENIED`.
  */
-
 import { checkPrices } from "../../../library/registry/prices.ts";
 import { calledChain } from "../../../library/tools/agent-tool.ts";
 import { boundedChain, withheldTools } from "../../../library/tools/sub-agent.ts";

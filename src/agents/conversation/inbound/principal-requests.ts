@@ -1,5 +1,4 @@
 /** The requests of principals to a conversation: its creation, messages, results of clients' tools, and answers to requests for approval. */
-
 import { checkAnswerer } from "../../../policy/answerers.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";

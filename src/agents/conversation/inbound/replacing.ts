@@ -1,5 +1,4 @@
 /** The requests that replace a turn: a new answer to its message, or an edited message. */
-
 import { type EditTurn, editTurn, type RegenerateTurn, regenerateTurn } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";

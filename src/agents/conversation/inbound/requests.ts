@@ -1,5 +1,4 @@
 /** Checks the requests that reach a conversation by RPC. */
-
 import { z } from "zod";
 import { knownTraceparent } from "../../../model/span.ts";
 import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES } from "../../../protocol/executor-api.ts";

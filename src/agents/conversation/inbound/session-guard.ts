@@ -1,5 +1,4 @@
 /** The RPC methods for sessions: other actors may read a conversation's session, but only its turns write it. */
-
 import type { StoredSession } from "../../../memory/session/session-event.ts";
 import type { SessionStorage } from "../../../memory/session/session-store.ts";
 import type { SessionRange, SessionTable } from "../../../memory/session/session-table.ts";

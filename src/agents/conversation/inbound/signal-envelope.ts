@@ -5,7 +5,6 @@
  * SIGNAL-2  The payload is `data` alone. A payload outside of `data` is refused, even if `data` exists.
  * SIGNAL-3  A correlation id is kept as it was sent, without space around it. `meta` wins over `extensions`.
  */
-
 import { MAX_KEY_LENGTH } from "../../../protocol/requests.ts";
 import { EXTERNAL_TYPES } from "../../../protocol/signal-schemas.ts";
 import {

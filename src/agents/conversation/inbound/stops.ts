@@ -4,7 +4,6 @@
  * STOP-4  All readers of a conversation, including operators, may stop it and its turns. Only principals that may speak in it may resume or
  *         end it. Its journal names the principal.
  */
-
 import type { ConversationView, TurnView } from "../../../protocol/conversation-schemas.ts";
 import { type StopOptions, stopRequest } from "../../../protocol/requests.ts";
 import { defined } from "../../../shared/defined.ts";

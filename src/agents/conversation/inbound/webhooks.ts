@@ -9,7 +9,6 @@
  * PUSHED-4  A webhook has the rights of its person as a participant, without roles. If the person leaves, the notices end. Others do not see the
  *            webhook.
  */
-
 import type { ActorAddress } from "../../../protocol/envelope.ts";
 import type { Answer, MailboxPeer } from "../../../protocol/mailbox-api.ts";
 import { conversationFrames } from "../../../protocol/subscribers.ts";

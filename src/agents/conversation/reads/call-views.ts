@@ -1,5 +1,4 @@
 /** The model calls of a turn, and their usage, as readers see them. Pure. */
-
 import { profileAt } from "../../../library/definitions/version-chain.ts";
 import { closeCallRecord, openCallRecord, type ProviderCallRecord } from "../../../model/call-record.ts";
 import { runIdOf } from "../../../model/correlation.ts";

@@ -10,7 +10,6 @@
  * CURSOR-3  A reader that follows a turn until it waits gets all frames up to the current wait. Earlier waits, after which the turn
  *           resumed, do not end the reader.
  */
-
 import type { Clock } from "../../../ports/clock.ts";
 import { admits, type FrameFilter } from "../../../protocol/frame-filter.ts";
 import { endsTurn, type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";

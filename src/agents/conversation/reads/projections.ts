@@ -4,7 +4,6 @@
  * PROJ-3  A projection contains no secrets: members with names of secrets and texts that look like keys are removed, in messages too.
  * PROJ-4  The same fold and the same turns give the same bytes.
  */
-
 import type { JournalEntryView } from "../../../protocol/conversation-schemas.ts";
 import { messageId, operationId, turnId } from "../../../protocol/ids.ts";
 import type {

@@ -4,7 +4,6 @@
  * QUERY-1  Each read has a bounded number of rows and a bounded length, for any history.
  * QUERY-2  Messages come in the order of the journal.
  */
-
 import { z } from "zod";
 import type {
   JournalEntryView,

@@ -4,7 +4,6 @@
  * READ-1  A read returns whole turns, at least one, and stops at its limit.
  * READ-2  Readers that page through a long turn, one after another, read it from the store once.
  */
-
 import { resolveId, type TurnKey } from "../../../protocol/ids.ts";
 import { notFound } from "../../../shared/errors.ts";
 import { WeakValues } from "../../../shared/weak-values.ts";

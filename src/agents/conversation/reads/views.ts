@@ -1,5 +1,4 @@
 /** A conversation's records as its clients see them. Pure. */
-
 import type {
   ConversationView,
   JournalEntryView,

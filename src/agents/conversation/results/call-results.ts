@@ -13,7 +13,6 @@
  *             the whole output.
  * FLOWCALL-6  An end counts only if it comes from the run that the attempt has started.
  */
-
 import { type Amounts, NOTHING } from "../../../model/spending.ts";
 import {
   AGENT_ASK,

@@ -4,7 +4,6 @@
  * LARGE-4  The output of a run and the answer of an agent follow LARGE-1 and LARGE-2, as the result of a tool. If an envelope has only the
  *          excerpt of a result, the conversation reads the whole result from its sender before it takes the envelope.
  */
-
 import { excerptOf, isLarge, viewOfResult } from "../../../attachments/large-result.ts";
 import type { CallAddress } from "../../../protocol/call-address.ts";
 import type { ActorAddress } from "../../../protocol/envelope.ts";

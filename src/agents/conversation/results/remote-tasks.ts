@@ -3,7 +3,6 @@
  *
  * A2ATASK-5  If the conversation was deleted, the cancellation uses the call in its envelope. So it is repeated as before the deletion.
  */
-
 import { resolveId } from "../../../protocol/ids.ts";
 import type { Answer, MailboxPeer } from "../../../protocol/mailbox-api.ts";
 import {

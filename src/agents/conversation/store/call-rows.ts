@@ -3,7 +3,6 @@
  *
  * CALLROW-1  `unpackCall(packCall(call, base), base)` equals the call, except for the breakdown of its usage, which is not stored.
  */
-
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { RateLimitFeedback } from "../../../model/reply.ts";
 import type { TokenEstimate } from "../../../model/spending.ts";

@@ -8,7 +8,6 @@
  * COMMIT-4  The state that a commit returns includes the parts outside each turn's row. After a rollback, the next commit on the earlier
  *           state writes them again.
  */
-
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/session-event.ts";

@@ -6,7 +6,6 @@
  *          have the title `null`.
  * HEAD-1  `unpackHead(packHead(head))` equals the head. Heads are never rewritten.
  */
-
 import { type Amounts, addAmounts, subtractAmounts } from "../../../model/spending.ts";
 import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";

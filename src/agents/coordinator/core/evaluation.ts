@@ -1,5 +1,4 @@
 /** The expressions of a run: over its areas, what its fan-ins joined, and the items of its tokens. Pure. */
-
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { compileExpression, type Expression } from "../../../shared/expressions/expression.ts";
 import { type Mapping, mapped } from "../../../shared/expressions/mapping.ts";

@@ -14,7 +14,6 @@
  * SUBRUN-3  A run reports its end once to its caller: the parent run, or the conversation of the call. An output that does not fit into an
  *           envelope is a failure in the parent run. A conversation gets an excerpt and reads the whole output.
  */
-
 import { excerptOf } from "../../../attachments/large-result.ts";
 import { callMessage } from "../../../library/tools/agent-tool.ts";
 import {

@@ -4,7 +4,6 @@
  * AREAS-2  The steps of a task write at most `MAX_TASK_CONTEXT_LENGTH` units of JSON to state and output in total.
  * AREAS-3  A write costs only its path and its value. A failed write is rolled back.
  */
-
 import { ERRORS, LAST_OUTPUT } from "../../../library/tasks/paths.ts";
 import {
   MAX_NOTED_ERRORS,

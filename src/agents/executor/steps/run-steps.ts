@@ -11,7 +11,6 @@
  * STEP-7  With `retry` an action is repeated with the same operation id and input while its error is transient. As for a tool, an exception
  *         is transient. An error that the action reports is transient if it is marked as such.
  */
-
 import type { ToolContext } from "../../../library/define/define.ts";
 import { AREA_NAMES } from "../../../library/tasks/paths.ts";
 import { pauseAfter } from "../../../library/tools/retry.ts";

@@ -6,7 +6,6 @@
  * FIRE-7  A trigger acts as the subject that changed it last, without roles. It has only the rights of that subject without roles, so a
  *         lost role never survives in a trigger. Before each start it calls `triggers.mayAct` of the application.
  */
-
 import type { ActorLookup } from "../../../protocol/actor-lookup.ts";
 import type { CoordinatorApi } from "../../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../../protocol/ids.ts";

@@ -10,7 +10,6 @@
  *            The signature authenticates the sender, not the body, so the content is untrusted (RECALL-8).
  * WEBHOOK-5  A webhook is refused if no body can make its input valid: all members except `body` are checked when it is created or changed.
  */
-
 import { toBase64Url } from "../../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { Delivery, TriggerStarts } from "../../../protocol/trigger-api.ts";

@@ -1,5 +1,4 @@
 /** The commands of calls in a shell, and the commands in the background of a shell that runs in the actor. */
-
 import { COMMAND_MS, type WORKSPACE_INPUTS } from "../../../protocol/workspace.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";

@@ -6,7 +6,6 @@
  * LEARNED-2  The agent's answer is noted with the turn: the result of each operation, or the reason for a rejection. The turn stays
  *            completed.
  */
-
 import { memoryScope } from "../../../../library/memory/scope.ts";
 import type { PinnedHook, VersionChain } from "../../../../protocol/definitions.ts";
 import type { NewEnvelope } from "../../../../protocol/envelope.ts";

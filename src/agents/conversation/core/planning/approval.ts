@@ -16,7 +16,6 @@
  *        conversation. An answer from there names its operation id. The first answer counts, from any of these conversations.
  * ASK-6  If the answer overtakes a request, the request is not shown.
  */
-
 import { MAX_ASKS, MAX_CONVERSATION_ASKS } from "../../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
 import { MAX_VALUES_BYTES } from "../../../../protocol/elicitation.ts";

@@ -7,7 +7,6 @@
  *         with `CANCELLED`.
  * STOP-3  The text that was shown of a message in progress stays, marked as stopped.
  */
-
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { cut } from "../../../../shared/text.ts";

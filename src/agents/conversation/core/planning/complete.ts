@@ -9,7 +9,6 @@
  * TITLE-1  A person who may speak renames an open conversation. Its readers and the list get the new title. The same title again changes
  *          nothing, unless an automatic title may still follow: then the title, or its absence, becomes the person's.
  */
-
 import { checkPrices } from "../../../../library/registry/prices.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";

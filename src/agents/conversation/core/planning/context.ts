@@ -10,7 +10,6 @@
  * SELFCOMPACT-5  A call for a summary begins as the request of the turn before it: instructions, tools, and the history up
  *                to the cut, as long as that fits the budget. The order to summarise follows at the end.
  */
-
 import { isStoredResult, readResultTool, storedResultId } from "../../../../attachments/large-result.ts";
 import { builtIn } from "../../../../library/built-in/built-in.ts";
 import { contextTokens, skillsOf } from "../../../../library/definitions/version-chain.ts";

@@ -11,7 +11,6 @@
  * DEFER-5  If the next model call waits only for deferred results, the turn has the phase `waiting`. A stop of the answers in progress does
  *          not stop it or background work. It calls the model as soon as the last result arrives.
  */
-
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";

@@ -12,7 +12,6 @@
  * FITS-1  A request that exceeds its model's context is repeated once in a turn, with its history cut to half. The retry does not count
  *         against the model's attempts. The rest of the turn keeps this cut.
  */
-
 import { profileAt } from "../../../../library/definitions/version-chain.ts";
 import { backoffMs, exceedsContext, type ModelError, mayFallBack } from "../../../../model/error.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";

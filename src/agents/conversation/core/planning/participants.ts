@@ -17,7 +17,6 @@
  * HANDOFF-2  The handoff is stored once, as the first event of the agent's session, so its requests begin alike. Its turns are not shown
  *            again. Turns that were in progress are shown when they end, except to an agent that joined without the past or with a given text.
  */
-
 import { contextTokens } from "../../../../library/definitions/version-chain.ts";
 import { checkPrices } from "../../../../library/registry/prices.ts";
 import type { TaintedText } from "../../../../model/taint.ts";

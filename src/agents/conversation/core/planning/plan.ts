@@ -5,7 +5,6 @@
  * PLAN-2  A signal that no longer applies (a late or repeated result) gives no decisions.
  * PLAN-3  A refused signal throws and leaves the state unchanged.
  */
-
 import { NOTHING } from "../../../../model/spending.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { coversReport } from "../erasure.ts";

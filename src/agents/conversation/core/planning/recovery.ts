@@ -10,7 +10,6 @@
  * RECOVER-3  An interrupted background operation blocks no turn, so its result is accepted until the time limit of its run.
  * RECOVER-4  A `once` call of a remote agent is not interrupted. Its next attempt begins after `LATE_RESULT_MS`, and sends no message (A2ATASK-3).
  */
-
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";

@@ -8,7 +8,6 @@
  *             senders get the error, and the journal does not grow.
  * SIGQUEUE-3  A commit takes `DRAIN_STEP` messages at most. Other signals come between two commits, so a stop overtakes waiting messages.
  */
-
 import {
   MAX_ACTIVE_TURNS,
   MAX_NAMED_SIGNALS,

@@ -14,7 +14,6 @@
  *          cannot be mapped gets `INVALID_INPUT` and never runs. The gate, the model and readers see the model's input. Calls that need an
  *          approval are the exception (APPROVE-8).
  */
-
 import { READ_RESULT, readResultTool } from "../../../../attachments/large-result.ts";
 import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/tools/agent-tool.ts";
 import { a2aTarget } from "../../../../library/tools/remote-agent.ts";

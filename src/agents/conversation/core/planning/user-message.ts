@@ -1,5 +1,4 @@
 /** Starts a turn with a user's message. */
-
 import { checkPrices } from "../../../../library/registry/prices.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";

@@ -1,5 +1,4 @@
 /** Differences between recorded entries and the entries that planning makes today. Pure. */
-
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { TurnReplay } from "../../../../protocol/recording.ts";
 import { defined } from "../../../../shared/defined.ts";
