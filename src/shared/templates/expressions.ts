@@ -16,7 +16,6 @@ import { syntax, tooDeep } from "./parse.ts";
 import { MAX_RANGE_ITEMS, MAX_TEMPLATE_DEPTH } from "./template-limits.ts";
 import { isBlank, isEmpty, isTrue, numberOf, readMember, textOf } from "./values.ts";
 
-/** A loop while it runs. */
 export interface Loop {
   item: Value;
   index: number;

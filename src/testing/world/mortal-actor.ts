@@ -20,7 +20,6 @@ const AGAIN_MS = 5_000;
 
 export interface MortalWorld {
   readonly clock: Clock;
-  /** Reports whether the actor dies at this crossing. */
   strikes(): boolean;
   /** Takes an error. Throws unless a crash or a plan explains it. */
   swallow(error: unknown): void;
@@ -89,7 +88,6 @@ export abstract class MortalActor<World extends MortalWorld, Life extends Mortal
     return this.awake().mailbox.receive(envelope, attempt);
   }
 
-  /** The earliest job that is armed. */
   get due(): number | undefined {
     const times = this.keyValue.list<number>(JOB, 10).map(([, time]) => time);
     return times.length === 0 ? undefined : Math.min(...times);
@@ -202,7 +200,6 @@ function crossed(keyValue: KeyValue, cross: <Value>(operation: () => Value) => V
   };
 }
 
-/** Reports whether an error comes from a crash. */
 export function isDeath(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   // An error of a core has the death within its planning as its cause.

@@ -48,7 +48,6 @@ interface ToolsParts {
 /** Replaces tools by the results of a recording. */
 export interface WorldRecording {
   chain(chain: VersionChain): VersionChain;
-  /** Returns an executor that answers recorded calls. */
   executor(executor: TaskExecutor): TaskExecutor;
 }
 

@@ -47,7 +47,6 @@ export class AiSdkReplyParts {
     annotate(passage, metadata);
   }
 
-  /** Adds a call of a platform tool. Returns its index. */
   addCall(metadata: Json | undefined): number {
     const index = this.#calls++;
     const extra = isJsonObject(metadata) ? optionsOf(metadata) : undefined;

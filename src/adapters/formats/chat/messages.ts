@@ -57,7 +57,6 @@ export function chatCalls(form: Pick<CallForm, "toName" | "idLength">): CallForm
   };
 }
 
-/** Returns a message with the sent ids and names of its calls. */
 export function withSentCalls(message: ContextMessage, sent: SentCalls): ContextMessage {
   const { toolCalls = [], toolCallId: _id, ...rest } = message;
   const calls = toolCalls.map((call) => ({ ...call, ...sent.add(call) }));

@@ -10,7 +10,6 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import { type JsonObject, wellFormed } from "../../../shared/json.ts";
 import { carryCalls } from "./names.ts";
 
-/** Returns the format with well-formed texts and sound calls in its requests. */
 export function wellFormedFormat(format: FormatAdapter): FormatAdapter {
   return {
     ...format,

@@ -22,9 +22,7 @@ export interface ImportedActor extends ActorStores {
   keys: readonly string[];
   /** Reports whether it exists or was deleted. */
   isTaken(): boolean;
-  /** Creates the tables that every actor of this kind has. */
   createTables?(): void;
-  /** Removes the imported data outside of its storage. */
   removeOutside?(): Promise<unknown>;
   /** Clears cached state after its tables were dropped. */
   forget?(): void;

@@ -26,7 +26,6 @@ interface ListedActor extends Pick<CopiedData<Directory>, "clock" | "wakeup" | "
   waiting(): { tenant: string; place: string; seq: number; waiting: readonly ListedApproval[] };
 }
 
-/** Returns the copy of an actor's requests. */
 export function approvalsCopy({ clock, wakeup, directory, waiting: read }: ListedActor): Copy {
   return new Copy({
     clock,

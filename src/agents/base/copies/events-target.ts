@@ -21,7 +21,6 @@ export interface LoggedActor<Entry> {
   address(): { tenant: string; id: string };
   /** Returns the members that the publications of the actor share. */
   head(): LoggedJournal & Omit<Publication, "from" | "entries">;
-  /** Returns the function that makes the entries of a publication. */
   entries(): (entry: Entry, seq: number, at: number) => PublishedEntry;
   /** Reports whether an entry has changed earlier entries. */
   isErasure(entry: Entry): boolean;
@@ -108,7 +107,6 @@ export class EventsTarget<Entry> implements JournalTarget<EventLogWriter, Journa
 /** A code of errors. Other texts could be words of people (LOGGED-3). */
 const CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 
-/** Returns a code of an error as the log has it. */
 export function loggedCode(code: string | undefined): Pick<PublishedEntry, "code"> {
   return code !== undefined && CODE.test(code) ? { code } : {};
 }

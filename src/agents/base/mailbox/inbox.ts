@@ -149,7 +149,6 @@ export class Inbox {
   }
 }
 
-/** Returns the wait that a handler requested. */
 function retryAfterOf(thrown: unknown): number | undefined {
   const wait = thrown instanceof NotNow ? thrown.retryAfterMs : undefined;
   return wait !== undefined && Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : undefined;

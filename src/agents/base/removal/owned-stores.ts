@@ -35,7 +35,6 @@ export const VECTORS = "vectors";
 /** Maximum number of keys in one list. */
 const PAGE = 200;
 
-/** Returns the bound stores of an application. */
 export function ownedStores({
   rows,
   objects,
@@ -47,7 +46,6 @@ export function ownedStores({
   objects: ObjectStore | null;
   vectors: VectorIndex | null;
   events: Pick<EventLogWriter, "empty"> | null;
-  /** Deletes the workspace of a conversation. */
   workspaces?: ((tenant: string, id: string) => Promise<unknown>) | null;
 }): readonly OwnedStore[] {
   const tables =

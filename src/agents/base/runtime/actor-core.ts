@@ -31,7 +31,6 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
   envelopes(change: Committed): readonly NewEnvelope[];
   /** Returns in how many milliseconds the actor must wake; `null` if it need not. */
   dueIn(state: State, now: number): number | null;
-  /** Returns all effects that a state needs. */
   effectsOf(state: State): readonly Effect[];
   /** Returns the effects of the work that commits touched, if the newest state needs them. */
   effectsAfter(commits: readonly Committed[], state: State): readonly Effect[];

@@ -24,7 +24,6 @@ export interface UnitHost<State, Signal, Change, Committed extends Commit<State>
   release(): Promise<void>;
 }
 
-/** A change that its transaction has written. */
 interface Written<Committed> {
   commit: Committed;
   sent: Promise<void>[];

@@ -14,7 +14,6 @@ import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { ByteSink } from "./byte-sink.ts";
 
-/** The entries of one stream, as server-sent events. */
 export interface EntrySource {
   /** No entry follows the present entry. */
   readonly isOver: boolean;

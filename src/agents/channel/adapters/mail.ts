@@ -57,7 +57,6 @@ const AUTOMATIC = { "Auto-Submitted": "auto-replied" };
 /** Longest text of a mail, in UTF-16 units. The rest is left out. */
 const MAX_LENGTH = 100_000;
 
-/** Returns the text of a mail with its subject, and the names of its attachments. */
 function textOf(event: Parameters<typeof eventOf>[0]): string {
   if (event.type !== "message") return "";
   const { title, text, attachments = [], reply } = event.message;

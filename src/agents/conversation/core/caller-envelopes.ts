@@ -180,7 +180,6 @@ export function resultEnvelope(
   return toCaller(tenant, origin, AGENT_RESULT, ended);
 }
 
-/** Returns an envelope to the caller of the call that opened a conversation. */
 function toCaller(
   tenant: string,
   { operationId, attempt, from, caller }: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,

@@ -13,7 +13,6 @@ export function lengthOf(content: string | object | undefined): number {
   return length;
 }
 
-/** Returns the length of a turn's results, with the records of tasks. */
 export function resultsLength({ operations }: Turn): number {
   return operations.reduce((sum, { result, task }) => sum + lengthOf(result) + lengthOf(task), 0);
 }

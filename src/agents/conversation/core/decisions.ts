@@ -51,7 +51,6 @@ export interface PlanInput {
   ended?: readonly Turn[];
 }
 
-/** The limits of calls of other agents. */
 export interface CallLimits {
   /** Calls below each other. */
   depth: number;

@@ -43,13 +43,11 @@ export function effectsOf(state: ConversationState): Effect[] {
   return [...effectsOfTurns(state), ...backgroundEffects(state)];
 }
 
-/** Returns the effects that the turns of a state call for. */
 export function effectsOfTurns({ active }: Pick<ConversationState, "active">): TurnEffect[] {
   const delayed = delayedTurns(active);
   return [...active.values()].flatMap((turn) => (delayed.has(turn.n) ? [] : effectsOfTurn(turn)));
 }
 
-/** Returns the side calls, and the extractions, that a state calls for. */
 export function backgroundEffects(
   state: Pick<BaseState, "compactions" | "titling" | "extraction">,
 ): BackgroundEffect[] {

@@ -17,7 +17,6 @@ export function crashesOf({ recoveries, overcome = 0 }: Pick<Turn, "recoveries" 
   return recoveries - overcome;
 }
 
-/** Returns the members of a turn that an outcome changes. */
 export function withOutcome({ recoveries, overcome = 0 }: Turn): Pick<Turn, "overcome"> {
   return recoveries === overcome ? {} : { overcome: recoveries };
 }

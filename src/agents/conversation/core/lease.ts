@@ -24,7 +24,6 @@ export interface LeaseState {
   readonly seq: number;
   readonly spent: Amounts;
   readonly granted: Amounts;
-  /** The question that waits for an answer. */
   readonly asked?: LeaseQuestion;
   /** The refusal of the last question. Calls that waited for it fail. */
   readonly refusal?: LeaseRefusal;

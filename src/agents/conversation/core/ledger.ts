@@ -44,7 +44,6 @@ import {
 import type { CallRecord, Turn } from "./turn.ts";
 import { openCalls } from "./turn-operations.ts";
 
-/** Returns the usage of a turn's model calls. */
 function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): Amounts {
   return calls.reduce<Amounts>((sum, { usage, estimate, profile: index, attempts, crashed = 0 }) => {
     const profile = profileAt(chain, index);

@@ -12,7 +12,6 @@ import type { ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";
 import { onlyWaits } from "./waits.ts";
 
-/** Returns the status of a conversation as its clients see it. */
 export function shownStatus({
   status,
   active,

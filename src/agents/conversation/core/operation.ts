@@ -161,7 +161,6 @@ type Lifecycle = "target" | "mode" | "status" | "attempt";
 /** An operation without the members that have their usual value. */
 export type StoredOperation = Omit<Operation, Lifecycle> & Partial<Pick<Operation, Lifecycle>>;
 
-/** Reports whether the operation still needs a result. */
 export function isOpen({ result }: Pick<Operation, "result">): boolean {
   return result === undefined;
 }
@@ -285,7 +284,6 @@ export function withHold(
   return { ...held, deadline: Math.max(operation.deadline ?? 0, callDeadline(operation, now)) };
 }
 
-/** Returns an open operation with its next attempt. */
 export function repeated({ hold: _hold, ...operation }: Operation, notBefore: number): Operation {
   const { deadline, ...rest } = withoutAsks(reservedAs(operation, {}));
   return {
@@ -328,7 +326,6 @@ export function isRunning({ target, status, reserving, notBefore = 0 }: Operatio
   return status === "interrupted" || (status === "pending" && notBefore <= now);
 }
 
-/** Returns a run with another reservation. */
 export function reservedAs<Run extends TaskReservation>(
   { reserving: _reserving, reserved: _reserved, ...run }: Run,
   reservation: TaskReservation,

@@ -49,7 +49,6 @@ export function renderRecalled(
   };
 }
 
-/** Returns a memory as the model sees it. */
 function lineOf({ version: _version, ...shown }: ShownMemory): JsonObject {
   return shown;
 }

@@ -28,7 +28,6 @@ import { taintOfResult } from "./taints.ts";
 import type { Turn } from "./turn.ts";
 import { operationsOf } from "./turn-operations.ts";
 
-/** The turn that a new turn replaces. */
 export interface Replaced {
   readonly kind: "regenerates" | "edits";
   /** Number of the old turn. */

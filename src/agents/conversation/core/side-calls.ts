@@ -18,13 +18,10 @@ export interface SideCallPlace {
   readonly title?: true;
 }
 
-/** A call for a summary that runs. */
 export type SummaryCall = RunningCompaction & { readonly session: string; readonly title?: never };
 
-/** A call for a title that runs. */
 export type TitleCall = Titling & { readonly session: string; readonly title: true };
 
-/** A side call that runs. */
 export type RunningSideCall = SummaryCall | TitleCall;
 
 type Sides = Pick<BaseState, "compactions" | "titling">;

@@ -86,7 +86,6 @@ export interface ModelNotCalled extends AttemptAddress {
   error: ErrorData;
 }
 
-/** The result of an attempt that the executor ran. */
 export interface ToolCompleted {
   type: "conversation.tool.completed";
   turn: number;
@@ -109,7 +108,6 @@ export interface ToolCompleted {
   lost?: true;
   /** The memories shown to a context hook. */
   recalled?: Recalled;
-  /** The taint of the input of a hook. */
   taint?: Taint;
 }
 
@@ -162,7 +160,6 @@ export interface AgentAsked {
   outcome?: NonNullable<AgentAskBody["outcome"]>;
 }
 
-/** The readers of the caller's conversation have changed. */
 export interface ReadersChanged {
   type: "conversation.agent.readers";
   readers: readonly string[];
@@ -190,7 +187,6 @@ export interface RunInvited extends Invitation {
   content: string;
   /** The operation of the node, its attempt, and the agents that wait for the run. */
   invited: { operationId: string; attempt: number; path: readonly string[] };
-  /** The operation that started the run: its turn, its item and its attempt. */
   origin: { turn: number; item: number; attempt: number };
   /** The place of the node in its trace. */
   traceparent?: string;
@@ -223,7 +219,6 @@ export interface LateResult {
   item: number;
   /** The session of the turn's agent. */
   sessionId: string;
-  /** The id of the operation, and the name of its tool. */
   operationId: string;
   name: string;
   result: ToolResult;
@@ -254,7 +249,6 @@ export type SideCallFailed = {
 
 export type SideCallSignal = SideCallCompleted | SideCallFailed;
 
-/** The result of a tool that a client ran. */
 export interface ClientResult {
   type: "conversation.tool.submitted";
   turn: number;
@@ -262,7 +256,6 @@ export interface ClientResult {
   outcome: ToolOutcome;
 }
 
-/** The answer of a person to a request for approval. */
 export interface ApprovalResolved {
   type: "conversation.approval.resolved";
   turn: number;
@@ -274,7 +267,6 @@ export interface ApprovalResolved {
   values?: JsonObject;
 }
 
-/** The result of a deferred operation, by its handle. */
 export interface DeferredResult {
   type: "conversation.tool.resolved";
   turn: number;

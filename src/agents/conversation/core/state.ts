@@ -168,7 +168,6 @@ export interface SessionCompaction {
   readonly tried?: number;
 }
 
-/** A model call beside the turns. */
 export interface SideCall {
   /** From 1. Includes attempts at the same history before a stop. */
   readonly attempt: number;
@@ -186,7 +185,6 @@ export interface SideCall {
 export interface Titling {
   /** The turn that began it when it ended. The title describes this turn. */
   readonly turn: number;
-  /** The stem of the ids of the turn. */
   readonly stem: string;
   readonly agentId: string;
   /** Estimated tokens of the request. */

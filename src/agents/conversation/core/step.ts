@@ -61,7 +61,6 @@ function reservation(transition: Transition, input: PlanInput): AgentDecision[] 
   return calls.length > 0 ? calls : planTaskReservation(transition.state, ended);
 }
 
-/** Adds the turns that the transition has ended. */
 function withEnded({ touched }: Transition, input: PlanInput): PlanInput {
   const ended = [...touched.values()].filter(({ status }) => status !== "active");
   return ended.length === 0 ? input : { ...input, ended };

@@ -1,7 +1,6 @@
 /** The signals that stop, resume and complete turns and conversations. */
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 
-/** The author of a stop or a resume, and the reason. */
 export interface Stop {
   caller: Caller;
   reason?: string;

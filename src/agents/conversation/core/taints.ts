@@ -18,7 +18,6 @@ export function taintOfText({ caller, inputTaint }: Pick<Message, "caller" | "in
   return joinTaints(caller.type === "user" ? [] : ["colleague"], inputTaint);
 }
 
-/** Returns the taint of the message that began a turn. */
 export function taintOfMessage({ input, ...message }: Message): Taint {
   const isDocument = typeof input !== "string" && hasMedia(input);
   return joinTaints(taintOfText(message), isDocument ? ["document"] : []);

@@ -30,7 +30,6 @@ export interface Transition {
   readonly unextracted: readonly number[];
   /** The further attempts of extractions that begin, each with the number of its turn. */
   readonly extractions: readonly { readonly n: number; readonly attempt: number }[];
-  /** The calls for summaries and for titles that are over. */
   readonly summaries: readonly ClosedSideCall[];
   /** Messages that begin to wait, each with its number in the queue. */
   readonly enqueued: readonly { readonly n: number; readonly signal: UserMessage }[];

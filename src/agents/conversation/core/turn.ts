@@ -119,7 +119,6 @@ export interface Turn {
   readonly echoes?: Taint;
   /** The memories recalled for the cycle. Absent if the agent has no memory, or before the recall. */
   readonly recalled?: Recalled;
-  /** The memories recalled for earlier cycles of the turn. */
   readonly recalledBefore?: readonly UsedMemory[];
   readonly hooks?: HooksOfTurn;
   /** The model call in progress; `null` while tools run and when the turn is over. */
@@ -165,7 +164,6 @@ export interface Recalled {
   readonly knowledge?: string;
   /** Some of them are tainted. */
   readonly tainted?: true;
-  /** The error code of a failed recall. */
   readonly failed?: string;
 }
 

@@ -59,7 +59,6 @@ export function askView({ expiresAt, ...ask }: CallAsk): AskView {
   return { ...ask, expiresAt: toIso(expiresAt) };
 }
 
-/** Returns an error as clients see it. */
 export function wireError(error: Pick<ErrorData, "code" | "message" | "retriable"> | undefined): WireError {
   const { code = "INTERNAL_ERROR", message = "An internal error occurred.", retriable = false } = error ?? {};
   return { code, message, retriable };

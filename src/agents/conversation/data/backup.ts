@@ -248,7 +248,6 @@ export class ConversationBackup {
     await this.context.attachments?.put(this.context.owner(), { ...info, bytes: fromBase64(base64) });
   }
 
-  /** Returns the record with checked versions. */
   async #checked(value: unknown, chainOf: CheckedChain): Promise<unknown> {
     const { agents } = validate(recordSchema, value, "", "The record");
     const checked: unknown[] = [];

@@ -282,7 +282,6 @@ function openedBy(turn: Turn, { item, attempt, agent }: Turn["operations"][numbe
   );
 }
 
-/** Returns the ids of the runs that the attempts of a call have started. */
 function runsOf(turn: Turn, { item, attempt }: Operation, jurisdiction: Jurisdiction | undefined): string[] {
   const id = operationId(turn, item);
   return Array.from({ length: attempt }, (_, before) => calledRunId(id, before + 1, jurisdiction));

@@ -179,7 +179,6 @@ export function requestBody(
   return { assembled, body: moves.length === 0 ? first : adapter.extend(profile, first, moves) };
 }
 
-/** Returns the text of a delta that counts as output. */
 function receivedIn(delta: ModelDelta): string {
   if (delta.type === "text" || delta.type === "reasoning") return delta.text;
   return delta.type === "tool-call" ? `${delta.name ?? ""}${delta.arguments ?? ""}` : "";

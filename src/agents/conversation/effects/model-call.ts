@@ -61,7 +61,6 @@ interface Asked {
   asks: () => ModelContext;
 }
 
-/** Returns the request for a summary of a session. */
 export function summaryAsked(
   record: ConversationIdentity,
   { session, call: { attempt } }: SummaryCall,
@@ -71,7 +70,6 @@ export function summaryAsked(
   return { turn, asks: () => summaryContext(record, read(history), turn, order) };
 }
 
-/** Returns the request for a title that describes a turn. */
 export function titleAsked(turn: Turn): Asked {
   return { turn, asks: () => titleContext(turn) };
 }

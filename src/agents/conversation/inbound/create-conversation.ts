@@ -15,7 +15,6 @@ import { checkHistory } from "./seed-history.ts";
 /** Maximum length of a version chain as JSON. The chain is one value of the actor's storage, and a value has at most 2 MB. */
 const MAX_CHAIN_LENGTH = 900_000;
 
-/** The part of a new conversation that comes from its agent. */
 type AgentPart = Awaited<ReturnType<AgentApi["persona"]>>;
 
 /** Time limit of an agent's answer, in milliseconds. Its own reads of the registry have a shorter limit. */

@@ -35,7 +35,6 @@ const PIECE = 16 * 1024;
 
 const PROBE = new TextEncoder().encode(":\n\n");
 
-/** Returns the frames of a cursor as bytes. */
 export function frameStream(readers: StreamReaders, options: StreamOptions): ReadableStream<Uint8Array> {
   const size = ({ byteLength }: Uint8Array) => byteLength;
   return new ReadableStream(new FrameSource(readers, options), { highWaterMark: HIGH_WATER_MARK, size });

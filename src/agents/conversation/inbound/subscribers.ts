@@ -48,7 +48,6 @@ interface SubscribersContext
 
 interface Subscriber {
   to: ActorAddress;
-  /** The user with the rights of the subscription. */
   principal: Principal;
   types?: readonly FrameType[];
   /** The last entry that it has. */

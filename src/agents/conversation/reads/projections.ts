@@ -121,7 +121,6 @@ const ROLES: Readonly<Partial<Record<CanonicalEvent["type"], "user" | "assistant
   "conv.out.tool.status": "tool",
 };
 
-/** Returns the members that all projections have. */
 export function base<Name extends Projection["name"]>(name: Name, { record, fold }: ProjectionInput) {
   return { name, conversationId: record.id, seq: fold.seq };
 }

@@ -56,7 +56,6 @@ export class TurnReader {
     return turn;
   };
 
-  /** Reports whether the read may take this turn. */
   admits(n: number): boolean {
     return this.#taken.has(n) || this.#length < this.limit;
   }

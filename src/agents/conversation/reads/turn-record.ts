@@ -72,7 +72,6 @@ function messagesOf(turn: Turn): TurnRecord["messages"] {
   ];
 }
 
-/** Returns the run that started a turn, and the runs of its calls and hooks. */
 function runsOf(record: ConversationIdentity, turn: Turn): string[] {
   const { caller, operations, hooks = {} } = turn;
   const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);

@@ -142,7 +142,6 @@ export function answeredTurnView(
   return { ...turnSummaryView(turn), ...defined({ output: outputOf(turn) }), spent };
 }
 
-/** Returns the id of the run of a hook, or of the operation of a hook that is a task. */
 function hookRunId(
   record: ConversationIdentity,
   turn: Turn,

@@ -316,7 +316,6 @@ export class ConversationDatabase {
   }
 }
 
-/** Returns the members that ended turns get with a commit, by turn. */
 function amendmentsOf(
   { state: { active }, unextracted, extractions }: Transition,
   { seq, entries }: JournalRow,

@@ -185,7 +185,6 @@ export class Journal {
     );
   }
 
-  /** Removes titles from the data of entries. */
   removeTitles(titles: readonly string[]): void {
     for (const stored of this.database.all<Row>(OF_TITLE)) {
       // SAFETY: only `append` writes this column.

@@ -335,7 +335,6 @@ export class Draft {
     return false;
   }
 
-  /** Returns the path of a scope's tokens. */
   placeOf(key: ScopeKey): { path: string; group: string | null; branch: number } {
     if (key === null) return { path: "root", group: null, branch: 0 };
     return branchPlace(this.fanOut(key.fanOut), key.branch);

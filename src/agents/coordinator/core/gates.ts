@@ -29,7 +29,6 @@ export function gateAnsweredBy(
   return approval === undefined ? {} : { rule: approval, requester: startedBy };
 }
 
-/** Reports whether a commit opens or closes a gate. */
 export function changesGates(
   before: RunState,
   { state, entries }: Pick<RunChange, "state" | "entries">,

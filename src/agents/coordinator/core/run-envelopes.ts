@@ -71,7 +71,6 @@ import { workOf } from "./work.ts";
 /** An envelope without the id of its own. */
 export type RunEnvelope = Omit<NewEnvelope, "operationId">;
 
-/** A token that works in another actor. */
 interface Started {
   token: Token;
   work: Working;
@@ -174,7 +173,6 @@ function invitingOrigin({ workflow, origin }: RunRecord, ref: string): RunOrigin
 /** Types of envelopes that begin work in another actor. */
 const STARTS: ReadonlySet<string> = new Set([RUN_START, AGENT_CALL, AGENT_INVITE]);
 
-/** Reports whether an envelope begins work in another actor. */
 export function beginsWork({ type }: Pick<RunEnvelope, "type">): boolean {
   return STARTS.has(type);
 }

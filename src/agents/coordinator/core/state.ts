@@ -205,7 +205,6 @@ export function resolved({ input, attempt }: Working, outcome: NodeOutcome): Res
   return { kind: "resolved", outcome, input, attempt };
 }
 
-/** The end of the work of a node. */
 export type NodeOutcome = { readonly output: Json } | { readonly error: RunError };
 
 export function isOver({ status }: Pick<RunState, "status">): boolean {

@@ -35,7 +35,6 @@ export function usedSignals(spent: Amounts | undefined): RunSignal[] {
   return spent === undefined || isNothing(spent) ? [] : [{ type: "run.used", spent }];
 }
 
-/** Reports whether all amounts are zero. */
 export function isNothing({ tokens, nanoDollars, toolCalls, modelCalls }: Amounts): boolean {
   return tokens + nanoDollars + toolCalls + modelCalls === 0;
 }

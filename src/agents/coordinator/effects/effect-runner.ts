@@ -165,7 +165,6 @@ function calledTask(node: string, pinned: PinnedNodeTask | undefined) {
 /** The signals of ends. An end that could not be stored is reported again, and must give the same object (RUN-4). */
 const signals = new WeakMap<CallEnd, NodeEnded>();
 
-/** Returns the signal of a call that has ended. */
 export function endedBy(ended: CallEnd): NodeEnded[] {
   const { operationId: id, attempt, end, lost } = ended;
   if ("deferred" in end) return [];

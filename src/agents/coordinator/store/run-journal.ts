@@ -45,7 +45,6 @@ export class RunJournal {
     return stored === undefined ? null : this.#unpack(stored);
   }
 
-  /** Returns the row that begins with an entry. */
   at(seq: number): RunJournalRow {
     const [stored] = this.database.all<Row>(ONE, seq);
     if (stored === undefined) throw new Error(`The journal has no row ${seq}.`);

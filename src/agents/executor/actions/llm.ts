@@ -62,7 +62,6 @@ function textOf({ systemInstructions, messages }: ModelContext): string {
   return [...systemInstructions, ...messages.map(({ content }) => content)].join("\n");
 }
 
-/** Returns the profile of one attempt, with the action's limits. */
 function profileOf(
   { profile: own, timeoutMs, maxOutputTokens: limit }: PinnedLlmAction,
   fallback: ModelProfile,

@@ -27,7 +27,6 @@ export interface ModelRun {
   requests: ModelRequests;
 }
 
-/** The tokens and the price of one request. */
 export type RequestUsage = Omit<TaskModelUsage, "calls">;
 
 /** Counts the requests of a task within its budget. */

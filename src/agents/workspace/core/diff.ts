@@ -129,7 +129,6 @@ function textIn(file: TreeFile | null): string | undefined {
   return file === null ? "" : decodeText(file.content);
 }
 
-/** Returns a path as Git quotes it. */
 function named(path: string): string {
   return path.includes('"') ? `"${path.replaceAll('"', '\\"')}"` : path;
 }

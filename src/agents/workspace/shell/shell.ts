@@ -24,7 +24,6 @@ export interface ShellOptions {
   /** Milliseconds. */
   timeoutMs: number;
   signal?: AbortSignal;
-  /** The skills of the calling agent. */
   skills?: readonly Skill[] | undefined;
 }
 

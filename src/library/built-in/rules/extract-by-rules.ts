@@ -55,7 +55,6 @@ export function keptWish(wish: string): string {
     .join(" ");
 }
 
-/** Returns the statements that the user asks to remember. */
 function wishes(turn: LearnedTurn): Found[] {
   return sentencesOf(turn.message).flatMap((sentence) => {
     if (sentence.endsWith("?")) return [];

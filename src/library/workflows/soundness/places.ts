@@ -14,7 +14,6 @@ export interface FanOut {
   /** The fan-out around it. */
   outer: FanOut | null;
   depth: number;
-  /** The transitions that make its branches. */
   starts: Set<WorkflowTransition>;
   joins: Set<WorkflowTransition>;
 }
@@ -97,7 +96,6 @@ function followedFrom(
   return live.filter((one) => isArrival(one) || !ends.some(({ priority }) => priority === one.priority));
 }
 
-/** Reports whether a condition holds in all cases. */
 export function isAlways(condition: string | undefined): boolean {
   return condition === undefined || condition.trim() === "true";
 }

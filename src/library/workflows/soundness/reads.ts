@@ -18,7 +18,6 @@ import {
 import type { Liveness } from "./liveness.ts";
 import type { Writes, Written } from "./writes.ts";
 
-/** Returns what an expression reads. */
 export type ReadsOf = (source: string) => Reads;
 
 /** Returns the paths that are read and never written (SOUND-8). */

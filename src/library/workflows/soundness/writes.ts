@@ -190,7 +190,6 @@ function keyOf(names: readonly string[]): string {
   return names.join(SEPARATOR);
 }
 
-/** The paths that a workflow writes, by number. */
 class PathIndex {
   readonly #numbers = new Map<string, number>();
   /** The numbers of the paths below each path. */
