@@ -6,6 +6,8 @@ import type { PoolOptions, PoolWorker, TestProject, VitestPluginContext } from "
 
 /** Milliseconds of silence that prove that a file runs no test. The time limit of each test is shorter. */
 const SILENCE_MS = 120_000;
+/** Milliseconds of silence that prove a lost end if each test has ended. A file reports its end at once. */
+const ENDED_SILENCE_MS = 5_000;
 
 /** Watches the runtimes of a project. Put it behind the plugin that brings them. */
 export function lostEnds() {
@@ -27,11 +29,14 @@ function watched(worker: PoolWorker, project: TestProject): PoolWorker {
   let files: readonly string[] = [];
   let tell: ((message: object) => void) | undefined;
   let timer: NodeJS.Timeout | undefined;
-  const end = () => {
-    const open = project.vitest.state
+  const openFiles = () => {
+    const ended = project.vitest.state
       .getTestModules()
-      .filter((module) => module.project === project && files.includes(module.moduleId))
-      .filter((module) => ["queued", "pending"].includes(module.state()));
+      .filter((module) => module.project === project && !["queued", "pending"].includes(module.state()));
+    return files.filter((file) => !ended.some(({ moduleId }) => moduleId === file));
+  };
+  const end = () => {
+    const open = openFiles();
     const error = new Error(`Nothing was heard for ${SILENCE_MS / 1_000} s of ${files.join(", ")}.`);
     files = [];
     tell?.({
@@ -39,9 +44,13 @@ function watched(worker: PoolWorker, project: TestProject): PoolWorker {
       ...(open.length > 0 && { error }),
     });
   };
+  const endIfAllEnded = () => {
+    if (openFiles().length === 0) end();
+    else timer = setTimeout(end, SILENCE_MS - ENDED_SILENCE_MS);
+  };
   const wait = () => {
     clearTimeout(timer);
-    timer = files.length === 0 ? undefined : setTimeout(end, SILENCE_MS);
+    timer = files.length === 0 ? undefined : setTimeout(endIfAllEnded, ENDED_SILENCE_MS);
   };
   worker.send = (message) => {
     if (message.type === "run") files = message.context.files.map(({ filepath }) => filepath);
