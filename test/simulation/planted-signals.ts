@@ -26,7 +26,7 @@ export const PLANTED_SIGNALS: (Planted & { from?: number; seeds: number })[] = [
   {
     defect: "messages of a batch that change places",
     property: "queued",
-    from: 20,
+    from: 24,
     seeds: 60,
     plan: bursting(),
     variant: {

@@ -227,6 +227,7 @@ export const PLANTED_STOPS: (Planted & { from?: number; seeds: number })[] = [
   {
     defect: "a stop that is forgotten by a crash",
     property: "stops",
+    from: 4,
     seeds: 60,
     plan: {
       ...talking([SLOW], { acts: [stopUpon("streaming", 40)] }),
@@ -237,6 +238,7 @@ export const PLANTED_STOPS: (Planted & { from?: number; seeds: number })[] = [
   {
     defect: "a queued turn that begins early",
     property: "queue",
+    from: 11,
     seeds: 60,
     plan: talking([SLOW, {}], { order: "queued" }),
     variant: { order: () => "parallel" },
@@ -256,6 +258,7 @@ export const PLANTED_STOPS: (Planted & { from?: number; seeds: number })[] = [
   {
     defect: "a model call that continues when its turn is stopped",
     property: "over",
+    from: 10,
     seeds: 60,
     // The stop arrives during the request.
     plan: talking([SLOW], { acts: [{ does: "stop turn", whose: "own", nth: 1, pause: 110 }] }),
@@ -300,6 +303,7 @@ export const PLANTED_COMPACTIONS: (Planted & { from?: number; seeds: number })[]
   {
     defect: "a summary of a part of the replaced events",
     property: "context",
+    from: 12,
     seeds: 60,
     plan: COMPACTING,
     variant: {
@@ -313,6 +317,7 @@ export const PLANTED_COMPACTIONS: (Planted & { from?: number; seeds: number })[]
   {
     defect: "a summary that no request carries",
     property: "context",
+    from: 5,
     seeds: 60,
     plan: COMPACTING,
     variant: { fetch: sending(withoutMessage("Summary of the earlier conversation")) },

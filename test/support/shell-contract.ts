@@ -263,7 +263,7 @@ export function shellContract(
       "for (i = 0; i < 99999; i++) for (j = 0; j < 99999; j++) for (k = 0; k < 99999; k++);",
     ])("SHELL-2 SHELL-3 loops within loops end, and change nothing: %s", async (loops) => {
       const command = `echo x > a.txt; awk 'BEGIN { ${loops} }' || true`;
-      expect(await run(command, { timeoutMs: 2_000 })).toMatchObject({ exitCode: 124, files: {} });
+      expect(await run(command, { timeoutMs: 500 })).toMatchObject({ exitCode: 124, files: {} });
     });
 
     test.each([
