@@ -108,7 +108,6 @@ const workers = (name: string, files: Files) => ({
       },
     },
     expect: POLL,
-    sequence: { groupOrder: 1 },
     globalSetup: ["test/support/provider-setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
@@ -125,10 +124,10 @@ export default defineConfig({
     sequence: { sequencer: SlowestFirst },
     projects: [
       // Without isolation, files share loaded modules and the runtime. This saves much of the time.
-      node("node", { include: ["test/node/**/*.test.ts"], exclude: ALONE, isolate: false }),
       node("node-alone", { include: ALONE, isolate: true }),
-      workers("workers", { include: ["test/workers/**/*.test.ts"], exclude: FRESH, isolate: false }),
+      node("node", { include: ["test/node/**/*.test.ts"], exclude: ALONE, isolate: false }),
       workers("workers-fresh", { include: FRESH, isolate: true }),
+      workers("workers", { include: ["test/workers/**/*.test.ts"], exclude: FRESH, isolate: false }),
       {
         test: {
           name: "e2e",
@@ -141,7 +140,7 @@ export default defineConfig({
           hookTimeout: 300_000,
         },
       },
-      // It replaces the build that other starts use, so it runs beside tests that start no server.
+      // It replaces the build that other starts use, so it runs after them.
       {
         test: {
           name: "e2e-build",
