@@ -13,7 +13,7 @@
  *            refuses the request by the protocol, or its answer is too large. Then the client cancels the task.
  */
 import type { DeployedCode } from "../library/registry/deployed-code.ts";
-import { Continued } from "../library/tools/continued.ts";
+import { Asked, Continued } from "../library/tools/continued.ts";
 import { a2aTarget, remoteMessage, TASK_MEMBER } from "../library/tools/remote-agent.ts";
 import type { ToolContext } from "../library/tools/tool.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
@@ -30,10 +30,10 @@ import {
 } from "../protocol/remote-call.ts";
 import { DramatisError, unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
-import type { Json } from "../shared/json.ts";
+import { isJsonObject, type Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
 import { AgentRequests, Refusal, type RequestPorts, TooLarge } from "./requests.ts";
-import { contentOf, isAsking, taskResult } from "./results.ts";
+import { approvalQuestion, contentOf, isAsking, openTask, taskResult } from "./results.ts";
 import { cardSchema, type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
 
 const CARD_PATH = ".well-known/agent-card.json";
@@ -69,7 +69,7 @@ export class RemoteAgents {
     invocation: ToolInvocation,
     url: string,
     context: Pick<ToolContext, "state" | "signal">,
-  ): Promise<Json | Continued> {
+  ): Promise<Json | Continued | Asked> {
     const { tool, context: project } = invocation;
     const requests = await this.#requests({ tool, url }, project);
     return requests.redacting(() => this.#attempt(requests, invocation, url, context));
@@ -77,10 +77,10 @@ export class RemoteAgents {
 
   async #attempt(
     requests: AgentRequests,
-    { tool, input, operationId, remote }: ToolInvocation,
+    { tool, input, operationId, remote, answer: approval }: ToolInvocation,
     url: string,
     { state, signal }: Pick<ToolContext, "state" | "signal">,
-  ): Promise<Json | Continued> {
+  ): Promise<Json | Continued | Asked> {
     const key = remoteCallKey(operationId);
     let call = storedCall(await state.get(key));
     try {
@@ -93,6 +93,12 @@ export class RemoteAgents {
       const { text, continues } = remoteMessage(input);
       if (text.trim() === "") throw new ToolError("The message is empty.", { code: "INVALID_INPUT" });
       if (call === undefined) {
+        const { request } = await openOf(state, { tool, url }, continues);
+        if (request !== undefined && approval === undefined)
+          return new Asked(
+            approvalQuestion(new URL(url).host, request),
+            "A person must approve the answer, and this call cannot ask a person.",
+          );
         const begun = await this.#begin(requests, { tool, url, state, continues });
         // A cancellation without a stored call sends no request.
         signal.throwIfAborted();
@@ -167,15 +173,10 @@ export class RemoteAgents {
     { state, continues, ...remote }: RemoteTool & { state: ToolState; continues: string | undefined },
   ): Promise<RemoteCall> {
     const begunAt = this.ports.clock.now();
-    let contextId = await state.get(await contextKey(remote));
-    if (continues !== undefined) {
-      contextId = await state.get(await openKey(remote, continues));
-      if (contextId === null)
-        throw new ToolError(
-          `No task "${continues}" of this agent waits for input in this conversation. Leave out \`${TASK_MEMBER}\` to begin a task.`,
-          { code: "INVALID_INPUT" },
-        );
-    }
+    const contextId =
+      continues === undefined
+        ? await state.get(await contextKey(remote))
+        : (await openOf(state, remote, continues)).contextId;
     const { supportedInterfaces } = await requests.read(
       cardAddress(remote.url),
       cardSchema,
@@ -272,7 +273,7 @@ export class RemoteAgents {
   ): Promise<{ value: Json } | undefined> {
     const value = taskResult(task);
     if (value === undefined) return undefined;
-    if (isAsking(task)) await state.put(await openKey(remote, task.id), task.contextId ?? "");
+    if (isAsking(task)) await state.put(await openKey(remote, task.id), requests.clean(openTask(task)));
     return { value: requests.clean(value) };
   }
 }
@@ -352,4 +353,21 @@ async function contextKey({ tool: { library, id }, url }: RemoteTool): Promise<s
 
 async function openKey({ tool: { library, id }, url }: RemoteTool, taskId: string): Promise<string> {
   return `${REMOTE_STATE}open.${await sha256Hex([url, library, id, taskId].join("\n"))}`;
+}
+
+/** Returns what is stored of the task that a call continues, or `{}` for a new task. Throws `ToolError` if the task did not ask for input. */
+async function openOf(
+  state: ToolState,
+  remote: RemoteTool,
+  continues: string | undefined,
+): Promise<{ contextId?: Json; request?: string }> {
+  if (continues === undefined) return {};
+  const open = await state.get(await openKey(remote, continues));
+  if (open === null)
+    throw new ToolError(
+      `No task "${continues}" of this agent waits for input in this conversation. Leave out \`${TASK_MEMBER}\` to begin a task.`,
+      { code: "INVALID_INPUT" },
+    );
+  if (!isJsonObject(open)) return { contextId: open };
+  return { contextId: open.contextId ?? "", request: String(open.request) };
 }

@@ -5,11 +5,15 @@
  *            its parts: texts, data, and the names of files.
  * A2ACALL-7  A task that needs input is a result with the question and the `task_id`. Another call with this `task_id` answers it.
  * A2ACALL-8  A task that failed, or that was rejected or cancelled, is an error with its text.
+ * A2ACALL-12 A task of a Dramatis server that waits for an approval is answered only after a person has approved the call that answers. The
+ *            person sees the text of the request.
  */
 import { TASK_MEMBER } from "../library/tools/remote-agent.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
+import { type Elicited, MAX_ELICITATION_BYTES } from "../protocol/elicitation.ts";
 import { defined } from "../shared/defined.ts";
-import type { Json } from "../shared/json.ts";
+import { isJsonObject, type Json } from "../shared/json.ts";
+import { utf8Length } from "../shared/utf8.ts";
 import type { RemotePart, RemoteTask } from "./wire.ts";
 
 const QUESTIONS: ReadonlyMap<string, string> = new Map([
@@ -38,7 +42,7 @@ export function taskResult({ id, status, artifacts }: RemoteTask): Json | undefi
   if (question !== undefined)
     return {
       ...{ status: question, [TASK_MEMBER]: id, question: said },
-      hint: `Answer with another call of this tool, with this \`${TASK_MEMBER}\`.`,
+      hint: `Answer with another call of this tool, with this \`${TASK_MEMBER}\`.${asksApproval(status) ? " A person must approve this call." : ""}`,
     };
   if (state === "TASK_STATE_COMPLETED") {
     const content = contentOf((artifacts ?? []).map(({ parts }) => parts));
@@ -54,4 +58,29 @@ export function taskResult({ id, status, artifacts }: RemoteTask): Json | undefi
 
 export function isAsking({ status }: RemoteTask): boolean {
   return QUESTIONS.has(status.state);
+}
+
+/** Reports whether a task asks for an approval: a part of its status has the JSON Schema of an answer with `approved` (A2ACALL-12). */
+function asksApproval({ message }: RemoteTask["status"]): boolean {
+  const member = (value: unknown, name: string) => (isJsonObject(value) ? value[name] : undefined);
+  return (message?.parts ?? []).some(
+    ({ data }) => member(member(member(data, "answer"), "properties"), "approved") !== undefined,
+  );
+}
+
+/** Returns what is stored of a task that waits for input: its context, and the text of a request for approval. */
+export function openTask({ contextId = "", status }: RemoteTask): Json {
+  if (!asksApproval(status)) return contextId;
+  const texts = (status.message?.parts ?? []).flatMap(({ text }) => text ?? []);
+  return { contextId, request: texts.join("\n\n") };
+}
+
+/** Returns the question to a person before a call answers a request for approval. Throws `ToolError` for a request that is too long. */
+export function approvalQuestion(host: string, request: string): Elicited {
+  const message = `The agent of "${host}" waits for an approval:\n\n${request}\n\nIf you approve, this call sends its message as the answer.`;
+  if (utf8Length(message) > MAX_ELICITATION_BYTES)
+    throw new ToolError(
+      `The remote agent waits for an approval, and its text is too long to show to a person. Answer at "${host}".`,
+    );
+  return { message, forms: [], urls: [] };
 }

@@ -21,6 +21,7 @@ import {
   type RequestContext,
   ServerCallContext,
 } from "@a2a-js/sdk/server";
+import { askingStatus } from "../../src/compat/a2a/tasks.ts";
 import type { A2aFaults, SeenA2a } from "./a2a-script.ts";
 import { bridge, flood } from "./mcp-server.ts";
 
@@ -134,6 +135,14 @@ class Served implements AgentExecutor {
       case "ask":
         ended("TASK_STATE_INPUT_REQUIRED", rest);
         break;
+      case "confirm": {
+        const place = { conversationId: "conv_far", turnId: "turn_far", operationId: "op_far" };
+        const { message } = askingStatus(place, [{ place, message: rest, form: undefined }], "");
+        publish("TASK_STATE_INPUT_REQUIRED", {
+          status: { state: "TASK_STATE_INPUT_REQUIRED", ...said(message?.parts ?? []) },
+        });
+        break;
+      }
       case "fail":
         ended("TASK_STATE_FAILED", rest);
         break;

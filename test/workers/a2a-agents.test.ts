@@ -150,6 +150,43 @@ describe("I12 an agent of another server answers a tool", () => {
     expect(await remote.runs()).toEqual(["ask Which colour?", "say blue"]);
   });
 
+  test("A2ACALL-12 a person approves an answer to a request for approval of a Dramatis server, and sees the request", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation();
+    const [asked] = await play(conversation, ask("confirm Refund 5?"));
+    expect(asked?.result).toMatchObject({
+      status: "input_required",
+      hint: expect.stringContaining("person"),
+    });
+    const task_id = String(Reflect.get(Object(asked?.result), "task_id"));
+    const answer = async (body: object) => {
+      const client = await conversation.connect();
+      const { turnId } = await conversation.play({
+        replies: [[ask("approve", { task_id })], [{ text: "Done." }]],
+      });
+      const { operationId = "", data } = await client.frame("approval.requested");
+      expect(data).toMatchObject({
+        input: { message: "approve", task_id },
+        elicitation: { message: expect.stringContaining("Refund 5?"), round: 1 },
+      });
+      await crash();
+      const path = `${conversation.path}/operations/${operationId}/approval`;
+      const answered = await request(path, { method: "POST", body: JSON.stringify(body) });
+      expect(answered.status, await answered.text()).toBe(200);
+      return ended(conversation, turnId);
+    };
+    const [denied] = await answer({ approved: false });
+    expect(denied?.error?.code).toBe("APPROVAL_DENIED");
+    expect(await remote.runs()).toEqual(["confirm Refund 5?"]);
+    const [approved] = await answer({ approved: true, values: {}, round: 1 });
+    expect(approved?.result).toBe("approve");
+    expect(await remote.runs()).toEqual(["confirm Refund 5?", "approve"]);
+    const [long] = await play(conversation, ask(`confirm ${"x".repeat(9_000)}`));
+    const other = String(Reflect.get(Object(long?.result), "task_id"));
+    const refused = await failed(conversation, ask("approve", { task_id: other }));
+    expect(refused.message).toContain("too long to show to a person");
+  });
+
   test("A2ACALL-8 tasks that fail or are declined are errors with their texts", async () => {
     const conversation = await new Remote().conversation();
     const results = await play(conversation, ask("fail No paper."), ask("decline Not my job."));

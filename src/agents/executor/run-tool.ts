@@ -70,7 +70,7 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   /** Calls a tool of an MCP server. Without it, the Executor has no servers. */
   mcp?(call: ToolInvocation, server: string, context: ToolContext): Promise<Json | Asked>;
   /** Runs an attempt of a call of a remote agent. Without it, the Executor cannot call remote agents. */
-  remoteAgent?(call: ToolInvocation, url: string, context: ToolContext): Promise<Json | Continued>;
+  remoteAgent?(call: ToolInvocation, url: string, context: ToolContext): Promise<Json | Continued | Asked>;
   /** The address of the Worker, if it is known. */
   baseUrl: string | undefined;
 }
