@@ -80,6 +80,7 @@ import {
   checkAgents,
   checkExecutor,
   declareAgents,
+  type FirstAgent,
   missingParts,
   reportPolicy,
   reportTemplates,
@@ -221,6 +222,8 @@ export function dramatis(options: DramatisOptions) {
       artifacts: () => requiredArtifacts(env),
       mcpServers: () => mcpTools(env),
       libraries: (tenant) => libraries(env, tenant),
+      inCode: (tenant) =>
+        agents.filter(({ tenant: owner = "local" }: FirstAgent) => owner === tenant).map(({ id }) => id),
       ...defined({ signIn, resolve, webhookProblem: webhookProblems(noticeHosts(env)) }),
       model: () => (defaultProfile(env).provider === "offline" ? "offline" : undefined),
       missing: () =>
@@ -306,6 +309,7 @@ export function dramatis(options: DramatisOptions) {
           resolveChain(registry(env, tenant, projectId), persona, defaultProfile(env), complete, () =>
             projectProfile(env, tenant, projectId),
           ),
+        lacks: (tenant, persona) => registry(env, tenant).lacksPersona(persona),
         upkeep: (tenant, persona) =>
           resolveUpkeep(registry(env, tenant), persona, defaultProfile(env), complete),
         memory: {

@@ -19,8 +19,12 @@ export function agentName({ id, name }: Pick<AgentSummary, "id" | "name">): stri
   return name ?? wordsOf(id);
 }
 
+/** The state of an agent that the code no longer declares. */
+export const PERSONA_MISSING = "Its persona no longer exists, so it takes no new conversations.";
+
 /** Returns one line about an agent: its persona's description, the first sentence of its prompt, or its library. */
-export function agentDescription({ description, persona }: AgentSummary): string {
+export function agentDescription({ description, persona, personaMissing }: AgentSummary): string {
+  if (personaMissing) return PERSONA_MISSING;
   if (description !== undefined) return description;
   if ("identity" in persona) return firstSentence(persona.identity.systemPrompt);
   return `${persona.library}/${persona.id}`;

@@ -136,6 +136,7 @@ export {
   isStopping,
   isTurnAnswering,
   type LiveConversation,
+  lastError,
   type MessageOptions,
   type OperationState,
   type PendingApproval,

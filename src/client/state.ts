@@ -204,6 +204,18 @@ export function isEnded({ conversation }: LiveConversation): boolean {
   return conversation?.status === "completed" || conversation?.status === "failed";
 }
 
+/**
+ * Returns the error of the newest message: the message was rejected, or its turn failed. A turn that a person stopped has no error. Without
+ * messages, returns the last error of the conversation.
+ */
+export function lastError({ pending, turns, error }: LiveConversation): WireError | undefined {
+  const message = pending.at(-1);
+  if (message !== undefined) return message.error;
+  const turn = turns.at(-1);
+  if (turn === undefined) return error ?? undefined;
+  return turn.error?.code === "CANCELLED" ? undefined : (turn.error ?? undefined);
+}
+
 /** Returns the turns that wait for earlier turns (`phase: "queued"`), in order. */
 export function queuedTurns({ turns }: LiveConversation): TurnState[] {
   return turns.filter(({ status, phase }) => status === "active" && phase === "queued");

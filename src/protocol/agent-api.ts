@@ -90,6 +90,18 @@ export const agentSummary = agentIdentity.extend({
   name: z.string().describe("The name of its persona.").exactOptional(),
   description: z.string().describe("The description of its persona.").exactOptional(),
   examples: z.array(z.string()).describe("Example messages of the agent's persona.").exactOptional(),
+  codePosition: z
+    .int()
+    .describe(
+      "The place of the agent in `agents` of the code, from 0. Absent if the code does not declare the agent.",
+    )
+    .exactOptional(),
+  personaMissing: z
+    .literal(true)
+    .describe(
+      "No library has its persona any more, so the agent takes no new conversations. Delete the agent, or give it another persona.",
+    )
+    .exactOptional(),
 });
 
 export type AgentSummary = z.infer<typeof agentSummary>;

@@ -6,7 +6,10 @@ import { type Gate, strictestOf } from "../policy/gate.ts";
 import { type PolicyRule, policyOf } from "../policy/policy.ts";
 import type { PersonaSource } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
+import { invalid } from "../shared/errors.ts";
+import { listIds } from "../shared/known-ids.ts";
 import type { HttpAnswer } from "./world/scripted-http.ts";
+import type { McpDoubles, RemoteAnswer } from "./world/scripted-servers.ts";
 import type { WorldParts } from "./world/test-world.ts";
 import type { FilesOptions } from "./world/world-files.ts";
 
@@ -17,7 +20,7 @@ export interface TestAgent {
   projectIds?: string[];
 }
 
-/** The application. The options of `dramatis()` fit. */
+/** The application: options of `dramatis()`, and the answers of the test for other servers. */
 export interface TestAppOptions extends Application<TestAgent>, FilesOptions {
   /** Default: an agent for each persona of the libraries, with the id of the persona. */
   agents?: readonly (AgentInCode | TestAgent)[];
@@ -28,18 +31,33 @@ export interface TestAppOptions extends Application<TestAgent>, FilesOptions {
    * @example createTestApp({ libraries, http: ({ url }) => (url.endsWith("/price") ? Response.json({ price: 7 }) : undefined) });
    */
   http?: HttpAnswer;
+  /**
+   * Doubles of the tools of MCP servers, by the id of the server. The model calls them as the tools of the server.
+   * @example createTestApp({ agents, mcpTools: { shop: [defineTool({ name: "find", description: "Finds.", input, execute: () => "Tea" })] } });
+   */
+  mcpTools?: McpDoubles;
+  /**
+   * Answers for agents of other servers. A message without an answer fails, and reaches no server.
+   * @example createTestApp({ agents, remoteAgents: ({ url, text }) => `I got: ${text}` });
+   */
+  remoteAgents?: RemoteAnswer;
 }
 
-/** Returns the parts of a world from the options of an application. Throws `INVALID_INPUT` without agents. */
-export function worldParts({
-  gate: own,
-  policy = [],
-  http,
-  projects,
-  artifactTypes,
-  workspaces,
-  ...application
-}: TestAppOptions): WorldParts {
+const OPTIONS: Record<keyof TestAppOptions, true> = {
+  ...{ libraries: true, agents: true, workflows: true, policy: true, gate: true },
+  ...{ projects: true, artifactTypes: true, workspaces: true },
+  ...{ http: true, mcpTools: true, remoteAgents: true },
+};
+
+/** Returns the parts of a world from the options of an application. Throws `INVALID_INPUT` for an unknown option. */
+export function worldParts(options: TestAppOptions): WorldParts {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(OPTIONS, name));
+  if (unknown !== undefined)
+    throw invalid(
+      `A test app has no option "${unknown}". The options are: ${listIds(unknown, Object.keys(OPTIONS))}.`,
+    );
+  const { projects, artifactTypes, workspaces, http, mcpTools, remoteAgents, ...rest } = options;
+  const { gate: own, policy = [], ...application } = rest;
   const { libraries, agents } = collectAgents(application);
   const gate = strictestOf(policyOf(policy), ...(own === undefined ? [] : [own]));
   const ofLibraries = libraries.flatMap(({ id: library, personas }) =>
@@ -51,5 +69,10 @@ export function worldParts({
     [...(application.agents === undefined ? ofLibraries : []), ...agents].map((agent) => [agent.id, agent]),
   );
   const files = defined({ projects, artifactTypes, workspaces });
-  return { code: new DeployedCode(libraries), agents: all, files, ...defined({ gate, http }) };
+  return {
+    code: new DeployedCode(libraries),
+    agents: all,
+    files,
+    ...defined({ gate, http, mcpTools, remoteAgents }),
+  };
 }

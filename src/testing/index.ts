@@ -51,4 +51,5 @@ export {
 } from "./test-app.ts";
 export type { TestCall, TestTurn } from "./test-turn.ts";
 export type { HttpAnswer } from "./world/scripted-http.ts";
+export type { McpDoubles, RemoteAnswer, RemoteMessage } from "./world/scripted-servers.ts";
 export type { ToolRun } from "./world/tool-runs.ts";

@@ -50,6 +50,8 @@ export interface PendingApproval {
   operationId: string;
   /** The name of the tool; absent for a gate. */
   name?: string;
+  /** The question of a gate; absent for a tool. */
+  prompt?: string;
   input: JsonValue;
   conversationId?: string;
   runId?: string;
@@ -189,7 +191,10 @@ export class TestApp {
     );
     return [...calls, ...gates].map(({ approval }): PendingApproval => {
       const { kind, operationId, input = {} } = approval;
-      if (approval.kind === "gate") return { kind, operationId, input, runId: approval.runId };
+      if (approval.kind === "gate") {
+        const { runId, prompt } = approval;
+        return { kind, operationId, input, prompt, runId };
+      }
       const { name, conversationId, policy } = approval;
       return { kind, operationId, input, name, conversationId, ...defined({ policy }) };
     });

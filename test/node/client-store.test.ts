@@ -10,6 +10,7 @@ import {
   isStopped,
   isStopping,
   type LiveConversation,
+  lastError,
   type MessageView,
   type TurnItem,
   visibleMessages,
@@ -126,6 +127,26 @@ describe("frames", () => {
       output: { n: 1 },
     });
     expect(isAnswering(done)).toBe(false);
+  });
+
+  it("VIEW-2 the error of the newest turn is shown until the next message; a stop is no error", () => {
+    const error = { code: "MODEL_UNAVAILABLE", message: "No model answers at model.test.", retriable: true };
+    const failed: Frame = { v: 1, seq: 3, type: "turn.failed", turnId: "t1", time, data: { error } };
+    const state = run([empty, started, question, failed]);
+    expect(lastError(state)).toMatchObject(error);
+    const pending = addPending(state, {
+      clientId: "c2",
+      content: "Again",
+      createdAt: time,
+      status: "sending",
+    });
+    expect(lastError(pending)).toBeUndefined();
+    const next: Frame = { ...started, seq: 4, turnId: "t2" };
+    expect(lastError(run([next], state))).toBeUndefined();
+    const stopped = { ...error, code: "CANCELLED" };
+    expect(
+      lastError(run([empty, started, question, { ...failed, data: { error: stopped } } as Frame])),
+    ).toBeUndefined();
   });
 
   it("CLIENT-3: interim text is a thought of the turn and no message", () => {

@@ -2,11 +2,18 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
+import { defineAgent } from "../../src/library/define/define-agent.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
 import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
 import { step } from "../../src/library/tasks/step.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
-import { call, createTestApp, expectReplay, ReplayDivergence } from "../../src/testing/index.ts";
+import {
+  call,
+  createTestApp,
+  expectReplay,
+  ReplayDivergence,
+  type TestAppOptions,
+} from "../../src/testing/index.ts";
 import { jsonReply, startOpenAIServer } from "../support/openai-server.ts";
 
 const add = defineTool({
@@ -383,4 +390,71 @@ test("H10 TESTAPP-2 the history shows hours since the begin, also after a day", 
   await app.send("guide", "Second");
   expect(app.history.find((line) => line.endsWith("Second"))).toMatch(/^25:00:00/);
   expect(app.history.at(-1)).toContain("guide gets: Two");
+});
+
+const shopper = (tools: string[]) => defineAgent({ id: "shopper", instructions: "Shop.", tools });
+const find = defineTool({
+  name: "find",
+  description: "Finds an article.",
+  input: z.object({ name: z.string() }),
+  effect: "pure",
+  execute: ({ name }) => ({ name, price: 7 }),
+});
+
+test("TESTSERVER-1 TESTSERVER-3 tools in code stand for the tools of an MCP server", async () => {
+  for (const reference of ["mcp:shop/*", "mcp:shop/find"]) {
+    const app = createTestApp({ agents: [shopper([reference])], mcpTools: { shop: [find] } });
+    app.model.script(call("mcp__shop__find", { name: "tea" }), "It costs 7.");
+    const turn = await app.send("shopper", "What does tea cost?");
+    expect(turn).toMatchObject({ text: "It costs 7.", calls: [{ output: { name: "tea", price: 7 } }] });
+    expect(app.effects).toMatchObject([{ tool: "mcp:shop/find", effect: "pure", attempt: 1 }]);
+  }
+  const send = (options: Partial<TestAppOptions>, tool = "mcp:shop/find") =>
+    createTestApp({ agents: [shopper([tool])], ...options }).send("shopper", "Hello");
+  await expect(send({})).rejects.toThrow(
+    'A test app connects to no MCP server. Give doubles of the tools of "shop" in the option `mcpTools`',
+  );
+  await expect(send({ mcpTools: { shop: [find] } }, "mcp:shop/buy")).rejects.toThrow(
+    'The option `mcpTools` has no double of the tool "buy" of "shop". It has: find.',
+  );
+});
+
+test("TESTSERVER-2 TESTSERVER-3 a function answers for the agents of other servers", async () => {
+  const ask = defineTool({
+    name: "ask_remote",
+    description: "Asks the shop.",
+    effect: "once",
+    target: { a2a: "https://shop.example.com/a2a/clerk/" },
+  });
+  const agents = [defineAgent({ id: "shopper", instructions: "Shop.", tools: [ask] })];
+  const app = createTestApp({ agents, remoteAgents: ({ url, text }) => `${new URL(url).host} got: ${text}` });
+  app.model.script(call("ask_remote", { message: "Tea?" }), "Asked.");
+  const turn = await app.send("shopper", "Ask for tea.");
+  expect(turn.calls).toMatchObject([{ output: "shop.example.com got: Tea?" }]);
+  expect(app.effects).toMatchObject([{ tool: "app/ask_remote", effect: "once", attempt: 1 }]);
+
+  const silent = createTestApp({ agents });
+  silent.model.script(call("ask_remote", { message: "Tea?" }), "It failed.");
+  await expect(silent.send("shopper", "Ask for tea.")).rejects.toThrow(
+    'No answer is scripted for the message of "app/ask_remote" to the agent at https://shop.example.com/a2a/clerk/',
+  );
+});
+
+test("an option that a test app does not have is refused", () => {
+  const options = { agents: [shopper([])], mcpServers: { shop: { url: "https://shop.example.com/mcp" } } };
+  expect(() => createTestApp(options)).toThrow(
+    'A test app has no option "mcpServers". The options are: mcpTools, ',
+  );
+});
+
+test("a gate that waits has its question", async () => {
+  const input = z.object({ order: z.string() });
+  const action = { kind: "human.approve" as const, prompt: "Refund {{ order }}?" };
+  const ask = defineTask({ id: "ask", input, steps: [step("ask", { action })] });
+  const refund = defineWorkflow("refund", {
+    ...{ input, context: z.object({}), initialNode: "ask", nodes: [node("ask", { task: ask })] },
+  });
+  const app = createTestApp({ workflows: [refund] });
+  await app.run("app/refund", { order: "A-7" });
+  expect(app.approvals()).toMatchObject([{ kind: "gate", prompt: "Refund A-7?" }]);
 });

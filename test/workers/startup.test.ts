@@ -3,6 +3,7 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { dramatis } from "../../src/dramatis.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import type { DramatisEnv, DramatisOptions } from "../../src/options.ts";
 import type { FirstAgent } from "../../src/startup.ts";
 import { answer, call, createConversation, get, persona, post, send } from "./http-client.ts";
@@ -100,6 +101,36 @@ describe("an agent that code declares", () => {
     expect(status).toBe(503);
     expect(JSON.parse(body).detail).toContain('Library "test" has no persona "handi". It has: handy, ');
     expect(JSON.parse(body).detail).toContain('"first-guide"');
+  });
+
+  test("IDENT-4 keeps the order of the code in the list; without its persona it is marked, and no error offers it", async () => {
+    const plain = defineLibrary("test", {
+      personas: [definePersona("plain", { identity: { systemPrompt: "Plain." } })],
+    });
+    await deploy({ agents: [{ id: "order-old", persona: "test/handy" }] })("/health");
+    const later = deploy({
+      libraries: [plain],
+      agents: [
+        { id: "order-second", persona: "test/plain" },
+        { id: "order-first", persona: "test/plain" },
+      ],
+    });
+    const { agents } = JSON.parse((await later("/api/agents?limit=200")).body);
+    const shown = (id: string) => {
+      const { codePosition, personaMissing } = agents.find((agent: { id: string }) => agent.id === id);
+      return { codePosition, personaMissing };
+    };
+    expect(shown("order-second")).toEqual({ codePosition: 0 });
+    expect(shown("order-first")).toEqual({ codePosition: 1 });
+    expect(shown("order-old")).toEqual({ personaMissing: true });
+    expect(JSON.parse((await later("/api/agents/order-old")).body)).toMatchObject({ personaMissing: true });
+
+    await env.DB.prepare("UPDATE agents SET persona = ? WHERE id = 'order-old'")
+      .bind(JSON.stringify({ library: "test", id: "gone" }))
+      .run();
+    const { detail } = (await post("/api/conversations", { agentId: "order-olf" }, LOCAL)).body;
+    expect(detail).toContain("order-first");
+    expect(detail).not.toContain("order-old");
   });
 
   test.each([

@@ -27,7 +27,8 @@ export function NewConversationPage({ agentId: asked, agents, onCreated, onMenu 
   const [chosen, setChosen] = useState<string | null>(asked ?? null);
   const [creating, setCreating] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
-  const { agents: list, loading, error: listError, refresh } = agents;
+  const { agents: all, loading, error: listError, refresh } = agents;
+  const list = all.filter(({ personaMissing }) => !personaMissing);
   const agentId = chosen ?? list[0]?.id;
 
   async function start(draft: Draft): Promise<boolean> {

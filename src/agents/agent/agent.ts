@@ -4,6 +4,7 @@
  * IDENT-1  An agent is created once. Its id never refers to another agent.
  * IDENT-2  An unresolvable persona is refused when it is set, not when it is used.
  * IDENT-3  A declaration in code changes the agent only if it differs from the previous declaration. Until then, changes over HTTP stay.
+ * IDENT-4  Lists mark an agent whose persona no longer exists, and errors do not offer it. They have the place of an agent in the code.
  */
 import { z } from "zod";
 import type { Directory } from "../../d1/directory.ts";
@@ -173,7 +174,11 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: this.name };
       const agents = this.#application.directory()?.agents(tenant, { limit: MAX_PAGE_SIZE });
       const { items } = (await agents?.catch(() => undefined)) ?? { items: [] };
-      this.#store.identity(items.map((agent) => agent.id).filter((known) => known !== id));
+      const usable = items.map(async ({ id: known, persona }) => {
+        const isGone = "library" in persona && (await this.#application.lacks(tenant, persona));
+        return known === id || isGone ? [] : known;
+      });
+      this.#store.identity((await Promise.all(usable)).flat());
     }
 
     protected override checkStorage() {

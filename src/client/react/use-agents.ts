@@ -1,4 +1,5 @@
 /** The agents that the caller may talk to. */
+import { useMemo } from "react";
 import type { AgentSummary } from "../../protocol/agent-api.ts";
 import { defined } from "../../shared/defined.ts";
 import type { DramatisClientError } from "../errors.ts";
@@ -14,7 +15,10 @@ export interface TalkingAgent extends AgentSummary {
 }
 
 export interface UseAgentsResult {
-  /** The agents, oldest first. Empty until they are loaded. */
+  /**
+   * The agents in the order of the code, then the other agents, oldest first. Agents with `personaMissing` are last. Empty until they are
+   * loaded.
+   */
   agents: readonly TalkingAgent[];
   /** `true` until the first answer of the server. */
   loading: boolean;
@@ -56,7 +60,12 @@ export function useAgents(options: SharedOptions = {}): UseAgentsResult {
   const { items, more, error } = store.getSnapshot();
   const { refresh, loadMore } = store;
   const loading = items === undefined && error === undefined;
-  return { agents: items ?? NONE, loading, more, ...defined({ error }), refresh, loadMore };
+  const agents = useMemo(() => (items ?? NONE).toSorted((a, b) => rankOf(a) - rankOf(b)), [items]);
+  return { agents, loading, more, ...defined({ error }), refresh, loadMore };
+}
+
+function rankOf({ codePosition = Number.MAX_SAFE_INTEGER - 1, personaMissing }: AgentSummary): number {
+  return personaMissing ? Number.MAX_SAFE_INTEGER : codePosition;
 }
 
 function talking({ name, examples = [], ...agent }: AgentSummary): TalkingAgent {

@@ -3,6 +3,7 @@ import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { Budget } from "../../protocol/budget.ts";
+import type { WireError } from "../../protocol/move-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { type ClientTool, runClientTools } from "../client-tools.ts";
 import type { ConnectOptions } from "../connection.ts";
@@ -25,6 +26,7 @@ import {
   isStopped,
   isStopping,
   type LiveConversation,
+  lastError,
   type OperationState,
   type PendingApproval,
   pendingApprovals,
@@ -62,6 +64,8 @@ export interface UseConversationResult extends ConversationActions {
   approvals: PendingApproval[];
   /** The remaining limits of the conversation and its agent, if any. A turn has `spent`. */
   budgetLeft?: Budget;
+  /** The error of the newest message: it was rejected, or its turn failed. Absent after a stop, and while a turn answers. */
+  error?: WireError;
   /** `true` once the conversation has ended for good: it can be read, and takes no more messages. */
   ended: boolean;
 }
@@ -180,7 +184,7 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     queue,
     operations,
     approvals,
-    ...defined({ budgetLeft: state.conversation?.budgetLeft }),
+    ...defined({ budgetLeft: state.conversation?.budgetLeft, error: lastError(state) }),
     status: state.connection,
     answering: isAnswering(state),
     stopping: isStopping(state),

@@ -40,6 +40,8 @@ export interface RequestPorts {
   artifacts(): Artifacts;
   mcpServers(): McpTools;
   libraries(tenant: string): LibraryPorts;
+  /** Returns the ids of the agents that the code declares for a tenant, in the order of the code. */
+  inCode(tenant: string): readonly string[];
   missing(): MissingPart[];
   /** `offline` if no language model is connected. */
   model(): "offline" | undefined;

@@ -33,7 +33,8 @@ export async function addAllTools(server: McpServer, request: McpRequest): Promi
   const hasLists = !missing().some(({ name }) => name === "DB");
   const agents = hasLists ? await everyItem((options) => directory().agents(principal.tenant, options)) : [];
   const offers = await Promise.all(agents.map((agent) => offerOf(registry, agent)));
-  for (const [index, { id }] of agents.entries()) addAgent(server, request, id, offers[index]);
+  for (const [index, { id }] of agents.entries())
+    if (!offers[index]?.personaMissing) addAgent(server, request, id, offers[index]);
   for (const { key, definition } of await everyLibrary(registry, "workflow"))
     if (workflowOfTool(runToolName(key))?.library === key.library)
       addWorkflow(server, request, key, definition);

@@ -66,10 +66,15 @@ export const agentRoutes: readonly Route[] = [
     summary: "List the tenant's agents",
     query: pageSchema,
     answers: onePage("agents", agentSummary),
-    handle: async ({ query }, { principal, directory, libraries }) => {
+    handle: async ({ query }, { principal, directory, libraries, inCode }) => {
       const { items, ...rest } = await directory().agents(principal.tenant, query);
       const { registry } = libraries(principal.tenant);
-      const offered = items.map(async (agent) => ({ ...agent, ...(await offerOf(registry, agent)) }));
+      const declared = inCode(principal.tenant);
+      const offered = items.map(async (agent) => ({
+        ...agent,
+        ...(await offerOf(registry, agent)),
+        ...positionIn(declared, agent),
+      }));
       return page("agents", { items: await Promise.all(offered), ...rest });
     },
   }),
@@ -82,7 +87,7 @@ export const agentRoutes: readonly Route[] = [
     description: "Only authors, operators and administrators see `spent` and `leased`.",
     params,
     answers: ok("The agent, with the state of its budget.", agentView),
-    handle: async ({ params: { id } }, { principal, actors, libraries }) => {
+    handle: async ({ params: { id } }, { principal, actors, libraries, inCode }) => {
       const agent = await actors.agent(principal.tenant, id);
       const { spent, leased, ...identity } = unwrap(await agent.identity());
       const usage = mayReadUsage(principal) ? defined({ spent, leased }) : {};
@@ -90,6 +95,7 @@ export const agentRoutes: readonly Route[] = [
         ...identity,
         ...usage,
         ...(await offerOf(libraries(principal.tenant).registry, identity)),
+        ...positionIn(inCode(principal.tenant), identity),
       });
     },
   }),
@@ -198,11 +204,12 @@ export const agentRoutes: readonly Route[] = [
   }),
 ];
 
-/** Returns what the persona of an agent tells its users. Empty if the persona does not resolve. */
+/** Returns what the persona of an agent tells its users. Empty while the database of the persona does not answer. */
 export async function offerOf(
   registry: Registry,
   { persona }: AgentIdentity,
-): Promise<Pick<AgentSummary, "name" | "description" | "examples">> {
+): Promise<Pick<AgentSummary, "name" | "description" | "examples" | "personaMissing">> {
+  if (!("identity" in persona) && (await registry.lacksPersona(persona))) return { personaMissing: true };
   const found =
     "identity" in persona
       ? persona
@@ -211,6 +218,11 @@ export async function offerOf(
           () => undefined,
         );
   return defined({ name: found?.name, description: found?.description, examples: found?.examples });
+}
+
+function positionIn(declared: readonly string[], { id }: AgentIdentity): Pick<AgentSummary, "codePosition"> {
+  const position = declared.indexOf(id);
+  return position < 0 ? {} : { codePosition: position };
 }
 
 /** Reports whether a principal may read the usage of agents over the conversations of all users. */

@@ -296,6 +296,14 @@ export class Registry {
     return structuredClone(await this.#find(kind, reference));
   }
 
+  /** Reports whether a persona does not exist. `false` while the database does not answer. */
+  async lacksPersona(reference: LibraryReference): Promise<boolean> {
+    return this.#find("persona", reference).then(
+      () => false,
+      (error: unknown) => error instanceof DramatisError && error.code === "NOT_FOUND",
+    );
+  }
+
   /** Lists all versions. Throws `NOT_FOUND` if the definition does not exist. */
   async versions(
     kind: DefinitionKind,

@@ -29,7 +29,7 @@ export function localExecutor(
   state: (context: CallContext) => ToolState = statePerCaller(),
   deliver: BatchPorts["deliver"] = async () => undefined,
   defer: BatchPorts["defer"] = noHandles,
-  actions: Pick<BatchPorts, "models" | "http" | "workspace" | "artifacts"> = {},
+  actions: Pick<BatchPorts, "models" | "http" | "workspace" | "artifacts" | "mcp" | "remoteAgent"> = {},
   memory: MemoryPorts = NO_MEMORY,
 ): TaskExecutor {
   const ports = {

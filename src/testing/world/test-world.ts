@@ -36,6 +36,7 @@ import { ConversationActor, type ConversationLife, RunActor, type RunLife, type 
 import type { MortalLife } from "./mortal-actor.ts";
 import { RunningWork } from "./running-work.ts";
 import type { HttpAnswer } from "./scripted-http.ts";
+import { type McpDoubles, mcpDoubles, type RemoteAnswer } from "./scripted-servers.ts";
 import { isPlanned, watchLog } from "./watched-log.ts";
 import { type FilesOptions, WorldFiles } from "./world-files.ts";
 import { type WorldRecording, WorldTools } from "./world-tools.ts";
@@ -60,6 +61,10 @@ export interface WorldParts {
   defaultProfile?: ModelProfile;
   /** Answers the requests of actions. */
   http?: HttpAnswer;
+  /** The doubles of tools of MCP servers. */
+  mcpTools?: McpDoubles;
+  /** Answers for agents of other servers. */
+  remoteAgents?: RemoteAnswer;
   files?: FilesOptions;
   /** Replaces the tools, for recorded results. */
   recorded?: WorldRecording;
@@ -94,7 +99,7 @@ export class TestWorld implements RunWorld {
   #underWay = 0;
 
   constructor(private readonly parts: WorldParts) {
-    this.#registry = new Registry(parts.code);
+    this.#registry = new Registry(parts.code, undefined, mcpDoubles(parts.mcpTools ?? {}));
     this.faults = parts.faults ?? new FaultPlane();
     this.files = new WorldFiles(this.clock, this.ids, TENANT, parts.files ?? {}, {
       report: (handle, progress) => this.#resultsOf(handle).report(handle, progress),
@@ -106,6 +111,8 @@ export class TestWorld implements RunWorld {
       gateway: this.#taskGateway,
       defaultProfile: this.#defaultProfile,
       http: parts.http,
+      mcpTools: parts.mcpTools ?? {},
+      remoteAgents: parts.remoteAgents,
       recorded: parts.recorded,
       onMissing: (problem) => this.unanswered.push(problem),
     });

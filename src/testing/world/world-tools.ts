@@ -5,7 +5,7 @@ import { artifactsFor } from "../../agents/executor/artifacts.ts";
 import { deliverResult } from "../../agents/executor/deliver.ts";
 import { callerToolState } from "../../agents/executor/tool-state.ts";
 import { workspaceFor } from "../../agents/executor/workspace.ts";
-import type { ToolCodes } from "../../library/registry/deployed-code.ts";
+import type { DeployedCode, ToolCodes } from "../../library/registry/deployed-code.ts";
 import type { DeferOptions } from "../../library/tools/deferred.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
@@ -21,6 +21,7 @@ import { faultyExecutor } from "./faulty-executor.ts";
 import { localExecutor } from "./local-executor.ts";
 import type { MortalLife } from "./mortal-actor.ts";
 import { type HttpAnswer, scriptedHttp } from "./scripted-http.ts";
+import { answerRemote, callDouble, type McpDoubles, type RemoteAnswer } from "./scripted-servers.ts";
 import { EffectRecorder, recordedTools, type ToolRun } from "./tool-runs.ts";
 import { inRuntime } from "./user-code.ts";
 import type { WorldFiles } from "./world-files.ts";
@@ -40,6 +41,8 @@ interface ToolsParts {
   gateway: ModelGateway;
   defaultProfile: ModelProfile;
   http: HttpAnswer | undefined;
+  mcpTools: McpDoubles;
+  remoteAgents: RemoteAnswer | undefined;
   /** Takes the problem of a request without an answer. */
   onMissing(problem: string): void;
   recorded: WorldRecording | undefined;
@@ -59,7 +62,7 @@ export class WorldTools {
 
   constructor(
     private readonly world: ToolsWorld,
-    code: ToolCodes,
+    private readonly code: ToolCodes & Pick<DeployedCode, "definition">,
     private readonly parts: ToolsParts,
   ) {
     this.#recorder = new EffectRecorder({
@@ -77,7 +80,7 @@ export class WorldTools {
 
   executorFor(life: MortalLife): TaskExecutor {
     const { clock, faults } = this.world;
-    const { http, onMissing, recorded, ...models } = this.parts;
+    const { http, mcpTools, remoteAgents, onMissing, recorded, ...models } = this.parts;
     const real = localExecutor(
       this.#tools,
       clock,
@@ -96,6 +99,9 @@ export class WorldTools {
           embeddings: { embed: () => Promise.reject(new Error("A test app has no embeddings.")) },
         },
         http: scriptedHttp(http, this.#recorder, onMissing),
+        mcp: (...call) => callDouble(mcpTools, this.#recorder, ...call),
+        remoteAgent: (...call) =>
+          answerRemote({ code: this.code, answer: remoteAgents }, this.#recorder, onMissing, ...call),
         workspace: (call, signal, taint) => {
           const find = (_: string, id: string) => this.world.files.workspace(id);
           const { perform } = workspaceFor(find, call, signal, taint);

@@ -10,5 +10,5 @@ const assistant = defineAgent({
   examples: ["What is 12 * 34?", "Remember that my cat is called Miso.", "What is my cat called?"],
 });
 
-/** The agents of the application. The console opens with the first. */
+/** The agents of the application, in the order of the console. */
 export const agents = [assistant];

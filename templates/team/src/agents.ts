@@ -27,5 +27,5 @@ const manager = defineAgent({
   examples: ["Ask the researcher about refunds", "Ask the writer to greet a customer"],
 });
 
-/** The agents of the application. The console opens with the first. Agents that they ask come along. */
+/** The agents of the application, in the order of the console. Agents that they ask come along. */
 export const agents = [manager];

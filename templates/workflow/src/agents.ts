@@ -9,5 +9,5 @@ const clerk = defineAgent({
   examples: ['!tool refund {"order": "A-7"}'],
 });
 
-/** The agents of the application. The console opens with the first. */
+/** The agents of the application, in the order of the console. */
 export const agents = [clerk];

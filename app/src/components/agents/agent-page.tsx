@@ -55,13 +55,15 @@ export function AgentPage({ id, conversations, onDeleted, onMenu }: AgentPagePro
           {agent !== undefined && (
             <>
               <About agent={agent} />
-              <Link
-                to={newPath(id)}
-                data-testid="talk"
-                className="inline-block rounded-lg bg-accent px-4 py-2 text-sm font-medium text-on-accent"
-              >
-                New conversation
-              </Link>
+              {!agent.personaMissing && (
+                <Link
+                  to={newPath(id)}
+                  data-testid="talk"
+                  className="inline-block rounded-lg bg-accent px-4 py-2 text-sm font-medium text-on-accent"
+                >
+                  New conversation
+                </Link>
+              )}
               <AgentSetup agent={agent} />
               <RecentConversations
                 name={name}
@@ -110,7 +112,7 @@ function About({ agent }: { agent: AgentView }) {
   ];
   return (
     <section aria-label="About this agent" data-testid="agent-facts" className="space-y-3">
-      {("identity" in persona || agent.description !== undefined) && (
+      {("identity" in persona || agent.personaMissing || agent.description !== undefined) && (
         <p className="text-sm wrap-anywhere">{agentDescription(agent)}</p>
       )}
       <Facts facts={facts} />

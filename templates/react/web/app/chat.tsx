@@ -2,7 +2,7 @@ import { textOf } from "dramatis/client";
 import { useConversation } from "dramatis/react";
 
 export function Chat({ id }: { id: string }) {
-  const { messages, send, answering, stop } = useConversation(id);
+  const { messages, send, answering, stop, error } = useConversation(id);
   return (
     <>
       <h1>my-app</h1>
@@ -13,6 +13,7 @@ export function Chat({ id }: { id: string }) {
           </li>
         ))}
       </ol>
+      {error && <p role="alert">{error.message}</p>}
       <form action={(form) => void send(String(form.get("text")))}>
         <input name="text" aria-label="Message" placeholder="What is 12 * 34?" required />
         <button type="submit">Send</button>
