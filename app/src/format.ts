@@ -20,7 +20,7 @@ export function agentName({ id, name }: Pick<AgentSummary, "id" | "name">): stri
 }
 
 /** The state of an agent that the code no longer declares. */
-export const PERSONA_MISSING = "Its persona no longer exists, so it takes no new conversations.";
+const PERSONA_MISSING = "Its persona no longer exists, so it takes no new conversations.";
 
 /** Returns one line about an agent: its persona's description, the first sentence of its prompt, or its library. */
 export function agentDescription({ description, persona, personaMissing }: AgentSummary): string {

@@ -137,8 +137,7 @@ describe("frames", () => {
     const pending = addPending(state, {
       clientId: "c2",
       content: "Again",
-      createdAt: time,
-      status: "sending",
+      createdAt: time,,
     });
     expect(lastError(pending)).toBeUndefined();
     const next: Frame = { ...started, seq: 4, turnId: "t2" };
