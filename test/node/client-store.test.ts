@@ -134,11 +134,7 @@ describe("frames", () => {
     const failed: Frame = { v: 1, seq: 3, type: "turn.failed", turnId: "t1", time, data: { error } };
     const state = run([empty, started, question, failed]);
     expect(lastError(state)).toMatchObject(error);
-    const pending = addPending(state, {
-      clientId: "c2",
-      content: "Again",
-      createdAt: time,,
-    });
+    const pending = addPending(state, { clientId: "c2", content: "Again", createdAt: time });
     expect(lastError(pending)).toBeUndefined();
     const next: Frame = { ...started, seq: 4, turnId: "t2" };
     expect(lastError(run([next], state))).toBeUndefined();
