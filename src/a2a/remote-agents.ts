@@ -34,9 +34,10 @@ import { DramatisError, notFound, unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import { isJsonObject, type Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
-import { AgentRequests, Refusal, type RequestPorts, TooLarge } from "./requests.ts";
+import { AgentRequests, Refusal, type RequestPorts } from "./requests.ts";
 import { approvalQuestion, contentOf, isAsking, openTask, taskResult } from "./results.ts";
-import { cardSchema, type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
+import { cancelTask, isDenied, sendMessage, taskOf, taskOfMessage } from "./tasks.ts";
+import { cardSchema, type RemoteTask } from "./wire.ts";
 
 const CARD_PATH = ".well-known/agent-card.json";
 /** An attempt follows a new task for this time, in milliseconds. */
@@ -312,37 +313,6 @@ function storedCall(value: Json): RemoteCall | undefined {
   );
 }
 
-/** Sends a message. The end of the call does not abort the request, so that the answer names the task to cancel. */
-function sendMessage(requests: AgentRequests, call: RemoteCall, messageId: string, text: string) {
-  const { contextId, continues: taskId } = call;
-  const message = {
-    ...{ messageId, role: "ROLE_USER", parts: [{ text }] },
-    ...(contextId !== undefined && { contextId }),
-    ...(taskId !== undefined && { taskId }),
-  };
-  const configuration = {
-    acceptedOutputModes: ["text/plain", "application/json"],
-    historyLength: 0,
-    returnImmediately: true,
-  };
-  return requests.call(call, "SendMessage", { message, configuration }, sentSchema);
-}
-
-/** Sends a message again to learn its task; `undefined` if it has no task. */
-async function taskOfMessage(
-  requests: AgentRequests,
-  call: RemoteCall,
-  { operationId, input }: LostMessage,
-): Promise<string | undefined> {
-  try {
-    const answer = await sendMessage(requests, call, operationId, remoteMessage(input).text);
-    return "task" in answer ? answer.task.id : undefined;
-  } catch (error) {
-    if (error instanceof Refusal && !error.retriable) return undefined;
-    throw error;
-  }
-}
-
 /** Stores what an attempt stores after the task: a crash may have ended it before. */
 async function repair(
   requests: AgentRequests,
@@ -354,32 +324,6 @@ async function repair(
   const key = await contextKey(remote);
   if (contextId && (await state.get(key)) === null) await state.put(key, contextId);
   if (continues !== undefined) await state.put(await openKey(remote, continues), null);
-}
-
-function isDenied(error: unknown): boolean {
-  return error instanceof ToolError && error.code === "PERMISSION_DENIED";
-}
-
-/** Returns a task; `null` if the agent cannot be asked now (A2ACALL-11). Throws `ToolError`. */
-async function taskOf(requests: AgentRequests, call: RemoteCall, id: string): Promise<RemoteTask | null> {
-  try {
-    return { ...(await requests.call(call, "GetTask", { id, historyLength: 0 }, taskSchema)), id };
-  } catch (error) {
-    if (isDenied(error)) throw error;
-    const isRefused = error instanceof Refusal && !error.retriable;
-    if (!isRefused && !(error instanceof TooLarge)) return null;
-    await cancelTask(requests, call, id).catch(() => undefined);
-    throw error;
-  }
-}
-
-async function cancelTask(requests: AgentRequests, call: RemoteCall, id: string): Promise<void> {
-  try {
-    await requests.call(call, "CancelTask", { id }, taskSchema);
-  } catch (error) {
-    // The task is over, or unknown.
-    if (!(error instanceof Refusal) || error.retriable) throw error;
-  }
 }
 
 function cardAddress(address: string): URL {
