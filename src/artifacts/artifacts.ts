@@ -306,7 +306,6 @@ async function checkVersion(
   );
 }
 
-/** Returns a handler that names an unknown version in the words of artifacts. */
 function unknownVersion(version: string | undefined): (error: unknown) => never {
   return (error) => {
     const isUnknown = error instanceof DramatisError && ["NOT_FOUND", "INVALID_INPUT"].includes(error.code);

@@ -37,7 +37,6 @@ async function exportFile(cli: Cli, [id = ""]: (string | undefined)[], { output 
   return { value: { id, file: output }, text: `Exported ${id} to ${output}.` };
 }
 
-/** Returns the kind of thing that the header of an export names. */
 function kindInHeader(line: string): "conversation" | "agent" | undefined {
   try {
     const kind: unknown = JSON.parse(line)?.dramatis;

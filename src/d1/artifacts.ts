@@ -17,7 +17,6 @@ export interface ProjectPlace {
   project: string;
 }
 
-/** The repository of a project's artifacts, and its index. */
 export interface ArtifactsState {
   branch: string;
   /** The time of its creation, in milliseconds since the epoch. */

@@ -68,7 +68,6 @@ WHERE tenant = ?1 AND user_id = ?2 AND created_at = ?3 AND id = ?4 AND pinned_at
 /** Conversations of a person that take part in a list by activity: the newest by creation. Each page sorts them. */
 const MAX_ACTIVE = 1_000;
 
-/** The person who reads a list. */
 interface Reader {
   tenant: string;
   subject: string;

@@ -54,7 +54,6 @@ export class ObjectDatabase implements ObjectReader {
     private readonly count: (bytes: number) => void = () => undefined,
   ) {}
 
-  /** The sizes of trees, by their ids. */
   get sizes(): GitCaches["sizes"] {
     return this.caches.sizes;
   }

@@ -21,7 +21,6 @@ export const KEPT_BYTES = 24 * 1_024 * 1_024;
 /** An estimate of the memory that an object needs in addition to its content. */
 const OVERHEAD_BYTES = 256;
 
-/** A checked pack, and the types of its objects by their ids. */
 export interface IndexedPack extends Pack {
   types: ReadonlyMap<string, ObjectType>;
 }

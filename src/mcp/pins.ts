@@ -35,7 +35,6 @@ export interface McpPin {
   problem?: string;
 }
 
-/** The tools of a server by their ids. */
 export interface McpList {
   /** Time of the newest list, in milliseconds since the epoch; 0 if it must be read again. */
   listedAt: number;

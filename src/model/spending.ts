@@ -68,7 +68,6 @@ export function largestAmounts(one: Amounts, other: Amounts): Amounts {
   };
 }
 
-/** Reports whether no amount exceeds its limit. */
 export function isWithin(one: Amounts, most: Amounts): boolean {
   return (
     one.tokens <= most.tokens &&

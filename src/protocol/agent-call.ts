@@ -152,7 +152,6 @@ const callAskSchema = z.object({
   expiresAt: z.int(),
 });
 
-/** A call of a tool that waits for a person. */
 export type CallAsk = z.infer<typeof callAskSchema>;
 
 export const agentAskSchema = callAddressSchema.extend({

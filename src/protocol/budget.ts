@@ -29,7 +29,6 @@ export type Budget = z.infer<typeof budgetSchema>;
 
 export const agentBudgetSchema = limits.omit({ toolCalls: true }).refine(hasLimit, LIMIT_RULE);
 
-/** The limits of an agent: of all of its conversations together. */
 export type AgentBudget = z.infer<typeof agentBudgetSchema>;
 
 /** A limit that a model call would exceed. */
@@ -81,7 +80,6 @@ export function inUnits(amount: number, limit: keyof Budget): number {
   return limit === "usd" ? amount / NANO : amount;
 }
 
-/** Returns amounts as callers see them. */
 export function spendingView({ nanoDollars, ...counts }: Amounts): SpendingView {
   return { ...counts, usd: inUnits(nanoDollars, "usd") };
 }

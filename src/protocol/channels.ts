@@ -100,7 +100,6 @@ export interface ChannelOptions<Env> extends Omit<Channel, "adapter"> {
   adapter(env: Env): ChannelAdapter;
 }
 
-/** A verified event for the actor of its thread. */
 export const channelInput = z.strictObject({
   channel: z.string(),
   tenant: z.string(),

@@ -32,5 +32,4 @@ export const containerResult = z.object({
 });
 export type ContainerResult = z.output<typeof containerResult>;
 
-/** The output of a command that runs in the background. */
 export const containerOutput = z.object({ stdout: z.string(), stderr: z.string() });

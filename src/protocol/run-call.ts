@@ -87,7 +87,6 @@ const waitSchema = z.object({
   seq: z.int().min(0),
 });
 
-/** A wait of work below an operation. */
 export type Wait = z.infer<typeof waitSchema>;
 
 export const runWaitsSchema = callAddressSchema.extend(waitSchema.shape);
@@ -144,7 +143,6 @@ export const partProgressSchema = callAddressSchema.extend({
 export type PartProgressBody = z.infer<typeof partProgressSchema>;
 
 export interface PartClosed {
-  /** The run has begun, so its end comes. */
   hasBegun: boolean;
 }
 

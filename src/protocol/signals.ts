@@ -31,7 +31,6 @@ export const RESERVED_TYPES = [
   "conversation.cmd.instruction.result",
 ] as const;
 
-/** The reason why an envelope is refused. */
 export type EnvelopeProblem =
   | "missing_type"
   | "invalid_type"

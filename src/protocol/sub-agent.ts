@@ -40,7 +40,6 @@ export const subAgentTemplateSchema = z.strictObject({
   quota: z.int().min(1).max(32).exactOptional(),
 });
 
-/** The bounds of the sub-agents that a tool spawns. */
 export type SubAgentTemplate = z.infer<typeof subAgentTemplateSchema>;
 
 export const subAgentBoundsSchema = z.object({

@@ -9,7 +9,6 @@ const PRINCIPAL_HEADER = "x-dramatis-principal";
 const PROTOCOL_HEADER = "x-dramatis-protocol";
 const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"];
 
-/** The options of a WebSocket, as its client sets them. */
 export interface SocketOptions extends FrameFilter {
   /** Number of the client's last complete entry. Absent: a conversation begins with a snapshot, a run with its first entry. */
   from?: number;

@@ -9,7 +9,6 @@ export const WEBHOOK = "webhook";
 /** Webhooks of a turn. */
 export const MAX_WEBHOOKS = 5;
 
-/** A value of a header that HTTP can carry. */
 const headerValue = z
   .string()
   .min(1)

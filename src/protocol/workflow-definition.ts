@@ -25,7 +25,6 @@ export interface WorkflowDefinition {
   onTimeout?: WorkflowTimeout;
 }
 
-/** The reaction of a run to the end of its time. */
 export type WorkflowTimeout = "human_gate" | "fail" | "cancel_all";
 
 /** A node. It runs one task, one workflow or one agent. An empty node only passes the token on. */

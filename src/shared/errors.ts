@@ -108,7 +108,6 @@ export const unavailable = (message: string, options?: ErrorOptions) =>
 /** The result of an RPC between actors: a value, or an error as data. */
 export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
 
-/** Returns the message of anything that was thrown. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

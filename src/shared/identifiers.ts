@@ -55,7 +55,6 @@ export interface WorkspaceLink {
   from?: string;
 }
 
-/** The members of every call's origin. */
 interface CallOrigin extends CallTrail {
   tenant: string;
   projectId: string;

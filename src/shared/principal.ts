@@ -66,7 +66,6 @@ export function checkMayImport({ roles }: Pick<Principal, "roles">): void {
   throw forbidden("Only administrators may import conversations.");
 }
 
-/** Reports whether a principal's access has ended. */
 export function hasExpired({ expiresAt }: Pick<Principal, "expiresAt">, now: number): boolean {
   return expiresAt !== undefined && expiresAt <= now;
 }

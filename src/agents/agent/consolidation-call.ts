@@ -6,7 +6,6 @@ import { invalid } from "../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 
-/** A call of the task or the workflow that consolidates memories. */
 export interface ConsolidationCall {
   operationId: string;
   /** From 1. */

@@ -27,7 +27,6 @@ function wordVectors(assets: Fetcher | undefined): Promise<Embedder | null> {
   return shared();
 }
 
-/** Returns the embedders for an agent of a tenant, from a Worker's options. */
 export function memoryEmbedders(
   { ASSETS }: { ASSETS?: Fetcher },
   embedding: MemoryEmbedding,

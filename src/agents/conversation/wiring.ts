@@ -61,7 +61,6 @@ export type ActorPlatform = Pick<
 > &
   WakeupsOfActor;
 
-/** Returns the members of a context that come from outside of the conversation. */
 export function givenContext(
   application: ConversationApplication,
   env: object,

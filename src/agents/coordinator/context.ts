@@ -65,7 +65,6 @@ export interface ActorContext
 export interface CoordinatorApplication extends Application {
   /** Branches above which a fan-out of a new run is spread; a default when absent. */
   fanOutWidth?: number;
-  /** The limits of the tree of a new run. */
   tree: { active: number; tokens: number; total: number };
   /** Reports whether the active runs of a project are limited. Throws `RATE_LIMITED` at the limit (SETTING-2). */
   permitRun(tenant: string, projectId: string): Promise<boolean>;

@@ -35,7 +35,6 @@ type ActorPlatform = Pick<
 > &
   WakeupsOfActor;
 
-/** Returns the members of a context that come from outside of the run. */
 export function givenContext(
   application: CoordinatorApplication,
   env: object,

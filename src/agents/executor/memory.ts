@@ -18,7 +18,6 @@ const NO_TURNS = "A run cannot read past turns. Pass the data as its input.";
 
 export interface MemoryPorts {
   agent(tenant: string, id: string): Promise<MemoryApi>;
-  /** Reads past turns of the conversation that a call comes from. */
   pastTurns(context: CallContext, request: PastTurnsRequest): Promise<Result<PastTurns>>;
 }
 

@@ -65,7 +65,6 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   /** Returns the workspace of a call, as `workspaceFor`. Without it, calls have no workspace. */
   workspace?(call: ToolInvocation, signal: AbortSignal, taint: CallTaint): ToolWorkspace;
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
-  /** Stores results that are too large for a turn. */
   results: StoredResults;
   /** Calls a tool of an MCP server. Without it, the Executor has no servers. */
   mcp?(call: ToolInvocation, server: string, context: ToolContext): Promise<Json | Asked>;

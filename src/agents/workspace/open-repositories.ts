@@ -12,7 +12,6 @@ export interface Opened {
   branch: BranchRow;
   /** The files of the newest commit. */
   head: WorkingTree;
-  /** The files with the uncommitted changes. */
   tree: WorkingTree;
   /** Another writer moved the branch, so the next commit fails. Without changes, the repository is opened again. */
   hasMoved?: true;
@@ -61,7 +60,6 @@ export class OpenRepositories {
     return this.opened(project, view);
   }
 
-  /** Returns a listed repository at the branch of the workspace. */
   async opened(project: string, view: StoredRepository): Promise<Opened> {
     const key = keyOf(view);
     const opening = this.#opened.get(key) ?? this.#keep(view, this.git(project, view.id, view.since));

@@ -62,7 +62,6 @@ export interface BranchRow {
   created: number;
 }
 
-/** A branch that an import makes, and its commit. */
 export interface MadeBranch extends Pick<BranchRow, "repo" | "since"> {
   at: string;
 }

@@ -27,7 +27,6 @@ import { SentText } from "../sent-text.ts";
 import { blocksOf } from "./prompt.ts";
 import { diffsOf, kindOf, textContent, titleOf } from "./tool-call.ts";
 
-/** A call that waits for a person. */
 export interface Ask extends AnsweredBy {
   operationId: string;
   turnId: string;

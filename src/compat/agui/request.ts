@@ -182,7 +182,6 @@ function answerOf(
   return { ...call, approved, ...defined({ reason, values, round }), isCancelled };
 }
 
-/** Returns the interrupts of a workflow that waits: the questions that the principal may answer. */
 export function gateInterrupts(
   conversationId: string,
   { turnId, operationId, runId }: HeldRun,

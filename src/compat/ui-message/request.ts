@@ -71,7 +71,6 @@ const answer = z.looseObject({
 /** Answers of a page to the requests for approval of a turn. */
 export interface ChatAnswers {
   turnId: string;
-  /** The calls that the page shows in the message. */
   shown: string[];
   answers: { operationId: string; answer: ApprovalAnswer }[];
 }

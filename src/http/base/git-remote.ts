@@ -24,7 +24,6 @@ export interface RemotePorts {
   mayReach(host: string): boolean;
   /** Absent: names are not resolved. */
   resolve?: ResolveHost | undefined;
-  /** Returns the headers with the project's secrets for an address. */
   credentials(url: URL): Promise<readonly { header: string; value: string; secret: string }[]>;
 }
 

@@ -225,7 +225,6 @@ function positionIn(declared: readonly string[], { id }: AgentIdentity): Pick<Ag
   return position < 0 ? {} : { codePosition: position };
 }
 
-/** Reports whether a principal may read the usage of agents over the conversations of all users. */
 function mayReadUsage(principal: Principal): boolean {
   return mayAuthor(principal) || mayReadAll(principal);
 }

@@ -34,7 +34,6 @@ export const writeHeaders = z.object({
     .describe("As `idempotencyKey` of each memory without its own key. At most 190 characters."),
 });
 
-/** A query parameter that may be repeated. */
 const repeated = <Item extends z.ZodType<string>>(item: Item) =>
   z.preprocess((value) => (typeof value === "string" ? [value] : value), z.array(item).min(1));
 

@@ -78,7 +78,6 @@ export const pinnedTaskSchema = z.strictObject({
   authored: z.literal(true).exactOptional(),
 });
 
-/** The action of a step that runs code of the deployment. */
 export const codeActionSchema = z.strictObject({ kind: z.literal("code"), ...place });
 
 /** A workflow without its definition, and without the content of its tasks and workflows. */

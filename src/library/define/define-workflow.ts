@@ -211,7 +211,6 @@ export function defineWorkflow<
   return { id, definition, made: "workflow", embedded };
 }
 
-/** Returns the distinct tasks, workflows and agents in the nodes of a workflow and of its sub-workflows. */
 export function embeddedIn({ embedded }: Workflow): Embedded {
   const inner = embedded.workflows.map(embeddedIn);
   return {

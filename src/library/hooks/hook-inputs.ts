@@ -48,7 +48,6 @@ const move = z.object({
     .exactOptional(),
 });
 
-/** The members of a memory that a model sees. */
 export type ShownMemory = z.input<typeof shownMemory>;
 /** Another active turn, as a context hook receives it. */
 export type ActiveTurn = z.input<typeof activeTurn>;

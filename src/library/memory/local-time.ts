@@ -19,7 +19,6 @@ const NOON = 12;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** Reports whether the platform supports this IANA zone. */
 export function isZone(zone: string): boolean {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: zone }) !== undefined;

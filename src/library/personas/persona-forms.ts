@@ -50,7 +50,6 @@ export const libraryIdSchema = z
     return z.NEVER;
   });
 
-/** Returns the schema of a field that is rejected with this message. */
 export function refused(message: string) {
   return z.never(message).exactOptional();
 }

@@ -32,7 +32,6 @@ import type { Registry, Resolved } from "./registry.ts";
 /** Tasks that are read at a time. */
 const TASKS_AT_A_TIME = 8;
 
-/** The models of a workflow's tasks. */
 export interface PinOptions {
   /** The model for `llm` actions without their own model. */
   defaultProfile: ModelProfile;

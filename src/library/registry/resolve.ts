@@ -214,7 +214,6 @@ export async function resolveFallbacks(
   return fallbacks;
 }
 
-/** Returns the tools that a persona gets for its memory and its skills, in addition to its own tools. */
 function platformTools(persona: Persona): LibraryReference[] {
   const tools = [
     ...(hasMemoryTools(persona) ? MEMORY_TOOLS : []),

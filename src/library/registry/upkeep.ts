@@ -17,7 +17,6 @@ import { resolveChain } from "./resolve.ts";
 
 type Memory = NonNullable<Persona["memory"]>;
 
-/** The upkeep of an agent's memories, with its defaults. */
 export interface Upkeep {
   scope: MemoryScope;
   retention: NonNullable<Memory["retention"]>;

@@ -135,7 +135,6 @@ export async function prepareLine(
   return () => checkErasedFirst(corpus);
 }
 
-/** A memory of a file, with the input of its transaction. */
 interface PreparedMemory {
   line: MemoryLine;
   hash: string;

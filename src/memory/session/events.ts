@@ -135,7 +135,6 @@ function spoken(
   };
 }
 
-/** Adds the user's parts from the metadata. */
 function withParts(message: ContextMessage): ContextMessage {
   if (message.metadata?.parts === undefined) return message;
   const sent = contentSchema.safeParse(message.metadata.parts).data;

@@ -12,7 +12,6 @@ import type { Facts } from "../../shared/json.ts";
 
 const outcomeSchema = z.looseObject({ id: z.string(), name: z.string(), isSuccess: z.boolean() });
 
-/** A background operation with a result. */
 export type Outcome = z.output<typeof outcomeSchema>;
 
 /** Returns the operation of an event or a message with a background result, or `null`. */

@@ -22,7 +22,6 @@ export interface Loop {
   length: number;
 }
 
-/** A rendering while it runs. */
 export interface Frame {
   readonly values: JsonObject;
   readonly meter: Meter;

@@ -93,7 +93,6 @@ export function defineEval(options: EvalOptions): Eval {
   return { ...options, kind: "eval" };
 }
 
-/** Reports whether a module exports an eval under a name. */
 export function isEval(value: unknown): value is Eval {
   return typeof value === "object" && value !== null && "kind" in value && value.kind === "eval";
 }

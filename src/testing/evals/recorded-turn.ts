@@ -24,7 +24,6 @@ import { canonicalJson, type Json, type JsonObject } from "../../shared/json.ts"
 import type { ScriptedReply } from "../model-script.ts";
 import type { WorldRecording } from "../world/world-tools.ts";
 
-/** The members of a recorded call that an eval reads. */
 interface RecordedCall {
   reply: number;
   name: string;

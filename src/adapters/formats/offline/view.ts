@@ -5,14 +5,12 @@ import { isJsonObject, type JsonObject, parseJson } from "../../../shared/json.t
 import { membersOf } from "../common/json.ts";
 import type { OfflineBody, OfflineMessage } from "./wire.ts";
 
-/** The result of one tool call of the turn that is being answered. */
 export interface SeenResult {
   tool: string;
   text: string;
   failed: boolean;
 }
 
-/** An agent that this agent can ask. */
 export interface Colleague {
   tool: string;
   /** In lower case. */

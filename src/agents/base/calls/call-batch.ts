@@ -28,7 +28,6 @@ import { validate } from "../../../shared/validation.ts";
 type CallKey = Pick<ToolInvocation, "operationId" | "attempt" | "toolCallId">;
 
 export interface BatchCall extends CallKey {
-  /** The name of the tool or task, for messages. */
   name: string;
   effect: ToolEffect;
   /** Builds the rest of the call when the batch runs. If it throws, no call of the batch runs (BATCH-7). */

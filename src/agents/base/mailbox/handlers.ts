@@ -38,7 +38,6 @@ export type ReadBefore<Body, Read> = (body: Body, envelope: Envelope) => Promise
 /** As `ReceiveHandler`, with the result of the read. */
 export type ReadHandler<Body, Read> = (body: Body, delivery: Delivery, read: Read) => Json;
 
-/** The handler of an envelope with a valid body. */
 export interface Prepared {
   read(): Promise<unknown>;
   run(delivery: Delivery, read: unknown): Json;

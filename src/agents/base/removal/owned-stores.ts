@@ -19,7 +19,6 @@ export interface RemovedOwner {
   vectors?: RetainedVectorRows;
 }
 
-/** A store that holds data of conversations or agents. */
 export interface OwnedStore {
   /** Kept with deletions: never change it. */
   readonly name: string;
@@ -78,7 +77,6 @@ export function ownedStores({
   ];
 }
 
-/** Returns the prefix of every object of a conversation or an agent. */
 function objectPrefix({ tenant, id }: Pick<RemovedOwner, "tenant" | "id">): string {
   return `${encodeURIComponent(tenant)}/${id}/`;
 }

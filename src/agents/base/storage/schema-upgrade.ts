@@ -32,7 +32,6 @@ export interface ActorStores {
 export interface SchemaStep {
   /** The version that the step leads to. */
   readonly version: number;
-  /** A description in a few words. */
   readonly name: string;
   /** Changes the storage, inside a transaction. Synchronous, without other effects. */
   up(stores: ActorStores): void;

@@ -17,7 +17,6 @@ export type TurnDecision = TurnDecisionOf<typeof TURN_FACTS>;
 
 export type AgentDecision = ConversationDecision | TurnDecision;
 
-/** The input of planning beside the state and the signal. */
 export interface PlanInput {
   /** Milliseconds since the epoch. */
   now: number;
@@ -73,9 +72,7 @@ export interface StoredTurns {
 /** A turn without its content. */
 export type ListedTurn = Pick<Turn, "n" | "agentId" | "caller" | "status" | "exchange" | "silent">;
 
-/** A model call that runs, or has just ended. */
 export interface CallInProgress {
-  /** The text that was shown of its reply. */
   shown: string;
   /** The measurements of its attempt; absent if it does not run. */
   facts?: AttemptFacts;

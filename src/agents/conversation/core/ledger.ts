@@ -85,7 +85,6 @@ export function spentByRequest(
   return { ...counted, modelCalls: 1 };
 }
 
-/** Adds up two estimates. */
 export function addEstimates(
   one: TokenEstimate | undefined,
   other: TokenEstimate | undefined,

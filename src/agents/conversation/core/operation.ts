@@ -90,7 +90,6 @@ export interface TaskReservation {
   readonly reserved?: Allowance;
 }
 
-/** The decision of a rule about a call. */
 export interface PolicyNote extends Verdict {
   /** The untrusted origins in the request that led to the call; absent if there are none. */
   readonly taint?: Taint;

@@ -36,7 +36,6 @@ export interface Replaced {
   readonly id: string;
 }
 
-/** A replaced turn, with the parts of it that the new turn needs. */
 export interface Replacement extends Replaced {
   /** The next event of each session when the old turn began. */
   readonly sessions: Readonly<Record<string, number>>;

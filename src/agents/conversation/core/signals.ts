@@ -58,7 +58,6 @@ export interface AttemptFacts extends RequestTaint {
   rateLimit?: RateLimitFeedback;
 }
 
-/** The attempt that a report of a model call answers. */
 interface AttemptAddress {
   turn: number;
   item: number;
@@ -233,7 +232,6 @@ interface SideAttempt extends SideCallPlace {
   attempt: number;
 }
 
-/** The reply of a model that was called for a summary or for a title. */
 export type SideCallCompleted = {
   type: "conversation.side_call.completed";
   reply: ModelReply;

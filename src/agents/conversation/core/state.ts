@@ -134,7 +134,6 @@ export interface BaseState {
   readonly queue?: SignalQueue;
   /** The compactions that run or were given up, by session. */
   readonly compactions: Readonly<Record<string, SessionCompaction>>;
-  /** The call for a title, while it runs. */
   readonly titling?: Titling;
   /** The hooks that extract memories of completed turns; absent if empty. */
   readonly extraction?: Extractions;
@@ -292,7 +291,6 @@ export function agentOf(
   return agent;
 }
 
-/** Returns the context of a turn's model and tool calls. */
 export function callContext(
   { tenant, projectId, id: conversationId, call }: ConversationIdentity,
   turn: Pick<Turn, "n" | "stem" | "agentId" | "correlationId">,

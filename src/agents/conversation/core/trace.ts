@@ -28,7 +28,6 @@ export function operationSpanId(turn: TurnKey, item: number): string {
   return spanIdOf(operationId(turn, item));
 }
 
-/** Returns the id of the span of an operation's wait for a person. */
 export function approvalSpanId(turn: TurnKey, item: number): string {
   return spanIdOf(`${operationId(turn, item)}:approval`);
 }

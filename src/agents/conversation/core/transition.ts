@@ -53,7 +53,6 @@ export interface SeenKey {
   readonly turn: number;
 }
 
-/** A call for a summary or for a title that is over. */
 export interface ClosedSideCall extends SideCallPlace {
   /** The turn that began it when it ended. */
   readonly turn: number;

@@ -12,7 +12,6 @@ export function openOperations({ operations }: Pick<Turn, "operations">): Operat
   return operations.filter(isOpen);
 }
 
-/** Returns the operations that the next model call waits for. */
 export function blockingOperations(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(({ mode }) => mode === "sync");
 }

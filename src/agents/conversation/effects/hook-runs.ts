@@ -21,10 +21,8 @@ import { refusedRun } from "../core/planning/run-call.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";
 
-/** The requests that a conversation sends to the run of a hook. */
 type HookRunApi = Awaited<ReturnType<RuntimeContext["run"]>>;
 
-/** The run of an attempt, with the memories that its input names. */
 export interface HookRunInput {
   tenant: string;
   called: CalledRun;
@@ -34,7 +32,6 @@ export interface HookRunInput {
   given: HookGiven;
 }
 
-/** The memories that the input of a hook names, and the taint of the input. */
 export type HookGiven = Pick<ToolCompleted, "recalled" | "taint">;
 
 /** Maximum number of consecutive broken connections of an attempt. */

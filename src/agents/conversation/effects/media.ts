@@ -218,7 +218,6 @@ export class MediaReads {
     return this.#broken.signal;
   }
 
-  /** Returns the placeholder for an attachment in base64. */
   defer(info: StoredInfo): string {
     const placeholder = `media_${this.ids.ulid()}`;
     const read = (offset: number, length: number) =>
@@ -270,7 +269,6 @@ async function reached<Answer>(
   }
 }
 
-/** Returns messages with the names of media in their place. */
 export function withoutMedia(messages: readonly ContextMessage[]): ContextMessage[] {
   return messages.map((message) => {
     if (message.parts === undefined) return message;

@@ -51,10 +51,8 @@ export async function performModelCall(
   return { type: "conversation.llm.failed", ...made, error: outcome.error, streamed };
 }
 
-/** The turn that began a side call at its end. */
 export type CompactedTurn = Pick<Turn, "n" | "stem" | "agentId" | "tools" | "correlationId" | "traceparent">;
 
-/** The request of a side call, and the turn that began the call. */
 interface Asked {
   turn: CompactedTurn;
   /** Reads the context. Called after the backoff. */

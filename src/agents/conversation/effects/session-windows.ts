@@ -17,7 +17,6 @@ import {
 import type { Turn } from "../core/turn.ts";
 import { SessionWindow } from "./session-window.ts";
 
-/** The parts of the conversation's store that windows read. */
 interface Sessions {
   events: EventStore;
   /** Returns the head of the commit that wrote entry `seq`; `null` without such a commit. */

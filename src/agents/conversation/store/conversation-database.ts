@@ -332,7 +332,6 @@ function amendmentsOf(
   return amendments;
 }
 
-/** The types of entries that end a turn. */
 const ENDS: ReadonlySet<string> = new Set(["turn.completed", "turn.failed"]);
 
 /** The stored record. The versions of agents that joined later are separate values, because a value has at most 2 MB. */

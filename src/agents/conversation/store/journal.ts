@@ -165,7 +165,6 @@ export class Journal {
     }
   }
 
-  /** Returns the titles that changes of the conversation gave to it. */
   titles(): Set<string> {
     const entries = this.database.all<Row>(OF_TITLE).flatMap((stored) => unpack(stored).row.entries);
     return new Set(entries.flatMap(({ type, data }) => titleIn(type, data) ?? []));

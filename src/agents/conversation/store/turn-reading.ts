@@ -12,7 +12,6 @@ import { elementId, LISTS, type ListName, type PackedLists, partKey, placeOf } f
 /** A row as read: a whole turn, or a turn with its content in session events. */
 export type StoredTurn = (Turn & { readonly events?: never }) | TurnRow;
 
-/** The members of a turn that lists show. */
 export type TurnFacts = Pick<
   Turn,
   | "n"
@@ -110,7 +109,6 @@ export function unpackTurn(
   };
 }
 
-/** Returns an element with the members that its stored form leaves out. */
 function wholeForm(list: ListName, element: Record<string, unknown>, replies: unknown): object {
   if (list !== "operations") return element;
   // SAFETY: only `packTurn` writes operations, and the lists in the order of `LISTS`.

@@ -41,7 +41,6 @@ export interface Written {
   contents: ReadonlyMap<string, TextReference>;
 }
 
-/** The members that an ended turn gets later. */
 export type Amendment = Partial<Pick<Turn, "hooks" | "lateEntries" | "replacedBy">> & {
   issues?: TurnIssues;
 };

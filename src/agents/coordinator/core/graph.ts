@@ -20,7 +20,6 @@ export interface Graph {
   multiplies(ref: string): boolean;
   /** Returns the transitions of a node by priority, the lowest number first. */
   tiers(ref: string): readonly (readonly WorkflowTransition[])[];
-  /** Returns the names of the items that a node sees. */
   items(ref: string): ReadonlySet<string>;
   /** Returns the fan-in of a fan-out; `null` without a fan-in. */
   meeting(origin: string, group: string): Meeting | null;

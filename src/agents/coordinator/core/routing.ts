@@ -40,7 +40,6 @@ export function firingBehind(draft: Draft, token: Token, meter: Meter): Firing[]
   return [];
 }
 
-/** Returns the iterations of a token that follows transitions. */
 export function countedWith(counts: Counts, transitions: readonly WorkflowTransition[]): Counts {
   const bounded = transitions.filter(({ loopConfig }) => loopConfig !== undefined);
   if (bounded.length === 0) return counts;

@@ -17,7 +17,6 @@ import type { RunState } from "./state.ts";
 import { correlationOf, nodeSpanId, traceOf } from "./trace.ts";
 import { workOf } from "./work.ts";
 
-/** The parts of a commit that spans need. */
 export interface SpannedRow {
   /** Milliseconds since the epoch. */
   readonly at: number;

@@ -92,7 +92,6 @@ export interface Closing {
   readonly isTimeout: boolean;
 }
 
-/** The branches of a part so far. */
 export interface PartTally {
   readonly completed: number;
   readonly failed: number;
@@ -124,7 +123,6 @@ export interface FanOut {
   readonly part?: Pick<RunPart, "first" | "total">;
 }
 
-/** The fan-in where the branches of a fan-out meet. */
 export interface Meeting {
   readonly target: string;
   /** The `ref` of the transition into the fan-in. */

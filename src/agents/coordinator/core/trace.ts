@@ -11,7 +11,6 @@ import { operationOf } from "./operations.ts";
 import type { RunRecord } from "./record.ts";
 import type { Token } from "./state.ts";
 
-/** The members of a run that its trail needs. */
 export type TracedRun = Pick<RunRecord, "id" | "stem" | "correlationId" | "traceparent">;
 
 /** Returns the correlation id of a run (RUNTRACE-2). */

@@ -5,7 +5,6 @@ import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";
 import { Spent } from "../../../shared/json-schema/meter.ts";
 
-/** The failure of a step, with the step's name. */
 export class StepError extends ToolError {
   constructor(
     message: string,

@@ -21,7 +21,6 @@ export interface StartPorts {
   actors: Pick<ActorLookup, "conversation"> & {
     coordinator(...address: Parameters<ActorLookup["coordinator"]>): Promise<CoordinatorApi>;
   };
-  /** Reports whether a subject may still act in its tenant. */
   mayAct(principal: Principal): boolean | Promise<boolean>;
 }
 

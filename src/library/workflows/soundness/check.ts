@@ -15,7 +15,6 @@ import { branchIssues, findWrites } from "./writes.ts";
 
 const TOO_MUCH = `SOUND-10: The workflow has more than ${MAX_PLACES} places, which are pairs of a node and the fan-outs around it, or ${MAX_WAYS} ways between them. Join branches earlier, or move parts into sub-workflows.`;
 
-/** Returns the problems of a definition with a valid form. */
 export function soundnessIssues(definition: WorkflowDefinition, lookup: Lookup): InputIssue[] {
   const live = findLive(definition);
   if (live.atlas.isCut) return [{ path: "", message: TOO_MUCH }];

@@ -42,7 +42,6 @@ export class PublicationRows {
     this.database.run(REMOVE, keyOf(this.space, kind, at));
   }
 
-  /** Adds a row for every block that has vectors. */
   putAll(kind: PublicationKind, rows: SpaceRows): void {
     const [from, to] = rows.vectorKeys;
     this.database.run(ADD_ALL, keyOf(this.space, kind, 0) - from, from, to);

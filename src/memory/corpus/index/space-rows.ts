@@ -207,7 +207,6 @@ export function partsOf(key: number): { space: number; kind: number; at: number 
   return { space: Math.floor(of / KINDS), kind: of % KINDS, at: key % SPAN };
 }
 
-/** Returns the number of memories per row for a given size. */
 function perRow(bytes: number): number {
   const fitting = 2 ** Math.floor(Math.log2(ROW_BYTES / bytes));
   return Math.min(MOST, Math.max(FEWEST, fitting));

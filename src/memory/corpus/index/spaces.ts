@@ -72,7 +72,6 @@ export function filled(
   return activated({ ...state, spaces }, number, hasAllVectors);
 }
 
-/** Returns the state in which the vector store receives the active space. */
 export function publishing(state: SpacesState): SpacesState {
   return state.active === null ? state : { ...state, published: state.active };
 }

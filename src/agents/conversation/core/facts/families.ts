@@ -22,7 +22,6 @@ export const CONVERSATION_FACTS = {
   ...{ ...lifecycle, ...newTurn, ...participants, ...queue, ...sideCall, ...titling },
 } satisfies Record<string, Change<never>>;
 
-/** The decisions about active turns. */
 export const TURN_FACTS = {
   ...{ ...agentCall, ...approval, ...contextHook, ...modelCall, ...tool, ...turn, ...turnBudget },
 } satisfies Record<string, TurnChange<never>>;

@@ -188,7 +188,6 @@ export function planAgentAsked(
   return [{ type: "NOTE_ASK", turn: n, item, ask }, ...announceWait(n, blocking, left)];
 }
 
-/** Returns the number of requests that the open calls of all turns show. */
 function asksIn(active: ConversationState["active"]): number {
   const calls = [...active.values()].flatMap(openCalls);
   return calls.reduce((sum, { agent }) => sum + (agent?.asks?.length ?? 0), 0);

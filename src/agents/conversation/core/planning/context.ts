@@ -227,7 +227,6 @@ function additionMessages({ additions = [] }: Turn, replies: number): ContextMes
 /** Tokens of the instructions and tools of chains, which never change. */
 const chainTokens = new WeakMap<VersionChain, number>();
 
-/** Returns the tokens that remain for the history beside instructions and tools. */
 export function historyBudget(
   chain: VersionChain,
   brought: readonly ToolSpec[] = [],

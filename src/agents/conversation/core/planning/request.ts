@@ -30,7 +30,6 @@ export interface RequestSources {
   shownTurns(): readonly Turn[];
 }
 
-/** Returns the profile of a turn's model call, with the limits that the message sets. */
 export function requestProfile(record: ConversationIdentity, turn: CallingTurn): ModelProfile {
   const limited = withOutputLimit(ownProfile(record, turn), turn.maxOutputTokens);
   return turn.singleCalls ? withSingleCalls(limited) : limited;

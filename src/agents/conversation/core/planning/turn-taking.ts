@@ -42,7 +42,6 @@ interface Started {
   after: AgentDecision[];
 }
 
-/** The decision that records the outcome of a model call. */
 export type RecordedAttempt = Extract<AgentDecision, { type: "RECORD_ATTEMPT" }>;
 
 /** Plans the turns of the agents that an answer mentions. `record` is the decision that records the call which gave it. */

@@ -49,7 +49,6 @@ const KINDS_BY_DATA: Readonly<
   ],
 };
 
-/** The kinds of failures with these codes. */
 const CODES: Readonly<Record<string, IncidentKind>> = {
   TIMEOUT: "timeout",
   PERMISSION_DENIED: "denial",

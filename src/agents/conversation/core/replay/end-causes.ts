@@ -71,7 +71,6 @@ function unfit(turn: number, error: ErrorData): Cause {
   };
 }
 
-/** Returns the causes of a model call that fits no budget. */
 export function budgetExceeded({ turn }: Scene, entry: RecordedEntry): Cause[] {
   if (turn === undefined) return [];
   const { n } = turn;

@@ -74,7 +74,6 @@ function without<Counts extends object>(counts: Counts, part: Partial<Counts> | 
   return Object.fromEntries(entries) as Counts;
 }
 
-/** Returns the reply of the message that the next entry completes. */
 export function replied(scene: Scene, item: number | undefined): Cause[] {
   const { turn: recorded } = scene.recording;
   const index = recorded.replies.findIndex((reply) => reply.item === item);

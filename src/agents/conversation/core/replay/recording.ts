@@ -11,7 +11,6 @@ import type { JournalEntry } from "../journal-entry.ts";
 import type { ConversationIdentity, Head } from "../state.ts";
 import type { Turn } from "../turn.ts";
 
-/** The limits of planning that the application sets. */
 export type ReplayOptions = Pick<
   PlanInput,
   "agentTurns" | "approvalTimeoutMs" | "clientToolTimeoutMs" | "calls"
