@@ -1,10 +1,38 @@
 /** Derives the command line from the table of commands. */
 import { Command as Program } from "commander";
 import { VERSION } from "../shared/version.ts";
+import { ACP_COMMANDS } from "./acp.ts";
+import { ACT_COMMANDS } from "./acts.ts";
+import { CALL_COMMANDS } from "./call.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
-import { COMMANDS, GROUPS } from "./commands.ts";
+import { DOCTOR_COMMANDS } from "./doctor.ts";
+import { EVAL_COMMANDS } from "./evals.ts";
+import { FILE_COMMANDS } from "./files.ts";
+import { INIT_COMMANDS } from "./init.ts";
+import { INSPECT_COMMANDS } from "./inspect.ts";
+import { LIST_COMMANDS } from "./list.ts";
 import { DEFAULT_URL } from "./settings.ts";
+import { STREAM_COMMANDS } from "./stream.ts";
 import { DEFAULT_WIDTH } from "./text.ts";
+
+export const COMMANDS: readonly Command[] = [
+  ...LIST_COMMANDS,
+  ...INSPECT_COMMANDS,
+  ...STREAM_COMMANDS,
+  ...ACT_COMMANDS,
+  ...FILE_COMMANDS,
+  ...INIT_COMMANDS,
+  ...EVAL_COMMANDS,
+  ...DOCTOR_COMMANDS,
+  ...CALL_COMMANDS,
+  ...ACP_COMMANDS,
+];
+
+/** Words that begin several commands, with their descriptions. */
+const GROUPS: Record<string, string> = {
+  list: "lists conversations, agents, runs, turns or approvals",
+  "dead-letters": "lists or redelivers undelivered messages between actors",
+};
 
 const HELP = `
 Environment:

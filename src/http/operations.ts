@@ -2,14 +2,16 @@
  * The operations of the API in the order of the documentation. All are routes, except `deliverToTrigger`: its signature covers the bytes of
  * the body, and all failed checks have the same answer.
  */
+import { z } from "zod";
 import { a2aRoutes } from "./a2a/routes.ts";
 import { aguiRoutes } from "./agui/routes.ts";
-import { descriptionRoutes } from "./api-description.ts";
+import { json } from "./base/respond.ts";
 import { chatCompletionRoutes } from "./openai/chat-completions.ts";
 import { modelRoutes } from "./openai/models.ts";
 import { responseRoutes } from "./openai/responses.ts";
-import type { ApiOperation } from "./openapi/operation.ts";
-import type { Route } from "./openapi/route.ts";
+import { type ApiDocument, apiDocument } from "./openapi/document.ts";
+import { type ApiOperation, ok } from "./openapi/operation.ts";
+import { type Route, route } from "./openapi/route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { approvalRoutes } from "./routes/approvals.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
@@ -92,3 +94,22 @@ export const OPERATIONS: readonly (ApiOperation | Route)[] = [
 export const AUTHENTICATED_ROUTES: readonly Route[] = OPERATIONS.filter(
   (operation) => "handle" in operation,
 ).filter(({ open }) => open !== true);
+
+/** `operations` returns all operations of the application. The first request for the document builds it. */
+function descriptionRoutes(operations: () => readonly ApiOperation[]): Route[] {
+  let document: ApiDocument | undefined;
+  return [
+    route({
+      id: "getDescription",
+      method: "get",
+      path: "/openapi.json",
+      tag: "runtime",
+      summary: "Read this description",
+      answers: ok("An OpenAPI 3.1 document.", z.looseObject({})),
+      handle: () => {
+        document ??= apiDocument(operations());
+        return json(document);
+      },
+    }),
+  ];
+}

@@ -6,13 +6,12 @@ import { expect, test } from "vitest";
 import { ACT_COMMANDS } from "../../src/cli/acts.ts";
 import { callPath, operationsOf } from "../../src/cli/call.ts";
 import type { Cli } from "../../src/cli/command.ts";
-import { COMMANDS } from "../../src/cli/commands.ts";
 import { DOCTOR_COMMANDS } from "../../src/cli/doctor.ts";
 import { EVAL_COMMANDS } from "../../src/cli/evals.ts";
 import { CommandFailure, requestFailure } from "../../src/cli/failure.ts";
 import { AnswerPrinter, frameLine } from "../../src/cli/frames.ts";
 import { INSPECT_COMMANDS } from "../../src/cli/inspect.ts";
-import { createProgram } from "../../src/cli/program.ts";
+import { COMMANDS, createProgram } from "../../src/cli/program.ts";
 import { expiryOf, serverUrl, tokenOf, withoutToken } from "../../src/cli/settings.ts";
 import {
   clean,

@@ -1,7 +1,7 @@
 /** How much a connection may send, as numbers. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Allowance, FLOOD, spend } from "../../src/agents/base/sockets/flood.ts";
+import { type Allowance, FLOOD, spend } from "../../src/agents/base/sockets/admission.ts";
 
 const steps = fc.array(
   fc.record({

@@ -4,7 +4,7 @@
  */
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { FLOOD } from "../../src/agents/base/sockets/flood.ts";
+import { FLOOD } from "../../src/agents/base/sockets/admission.ts";
 import { MAX_FRAME_LENGTH, MAX_READERS } from "../../src/agents/conversation/inbound/socket-limits.ts";
 import protocolV1 from "../fixtures/protocol-v1.json";
 import { Play } from "./provider.ts";

@@ -2,7 +2,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import { FLOOD } from "../../src/agents/base/sockets/flood.ts";
+import { FLOOD } from "../../src/agents/base/sockets/admission.ts";
 import { MAX_RUN_READERS } from "../../src/agents/coordinator/inbound/run-readers.ts";
 import type { RunEntryView, RunView } from "../../src/protocol/run-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";

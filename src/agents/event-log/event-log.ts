@@ -4,16 +4,21 @@
  * EVLOG-8  A principal reaches only the log of its tenant. Events are for operators. A search by another principal finds messages of the
  *        principal's own conversations only.
  */
+import { z } from "zod";
 import { systemClock } from "../../ports/system.ts";
-import type {
-  EventFilter,
-  EventLogApi,
-  EventsRequest,
-  Publication,
-  SearchRequest,
+import {
+  type EventFilter,
+  type EventLogApi,
+  type EventsRequest,
+  LOGGED_TYPES,
+  MAX_QUERY,
+  MESSAGE_ROLES,
+  type Publication,
+  type SearchRequest,
 } from "../../protocol/event-log.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, notFound } from "../../shared/errors.ts";
+import { pageOptionsSchema } from "../../shared/page.ts";
 import { checkPrincipal, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validateRequest } from "../../shared/validation.ts";
 import { DurableActor } from "../base/durable-actor.ts";
@@ -21,7 +26,29 @@ import { checkOperator } from "../base/mailbox/dead-letter.ts";
 import { LogFollowers } from "./log-followers.ts";
 import { LogReader } from "./log-reader.ts";
 import { LogStore } from "./log-store.ts";
-import { eventsRequest, followRequest, searchRequest } from "./requests.ts";
+
+const isPlace = (cursor: string) => /^\d{1,16}$/.test(cursor) && Number.isSafeInteger(Number(cursor));
+const page = pageOptionsSchema(isPlace);
+const name = z.string().max(200).exactOptional();
+const time = z.number().exactOptional();
+
+const filter = {
+  types: z.array(z.enum(LOGGED_TYPES)).exactOptional(),
+  conversation: name,
+  run: name,
+  agent: name,
+  correlation: name,
+  since: time,
+  until: time,
+  after: z.int().min(0).exactOptional(),
+};
+
+const followRequest = z.strictObject(filter);
+const eventsRequest = page.extend(filter);
+const searchRequest = page.omit({ order: true }).extend({
+  ...{ q: z.string().max(MAX_QUERY), agent: name, user: name, since: time, until: time },
+  role: z.enum(MESSAGE_ROLES).exactOptional(),
+});
 
 /** Milliseconds between two steps that give new readers to the index. */
 const INDEXING_MS = 100;

@@ -2,15 +2,18 @@
  * The offline model: a deterministic model that follows the rules of `docs/offline-model.md`, needs no network and labels
  * its answers. It is reached like every other model, so that a first run and the tests take the real path.
  */
+import type { ModelError } from "../../../model/error.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { ReplyDecoder } from "../common/decoder.ts";
 import { filled, jsonOf, objects } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { continued, withChoice } from "../common/request.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
-import { OfflineDecoder } from "./decoder.ts";
+import { chunkSchema } from "./wire.ts";
 
 export const offlineFormat: FormatAdapter = wellFormedFormat({
   provider: "offline",
@@ -53,4 +56,24 @@ function toMessage({
     ...defined({ callId: toolCallId }),
     ...(metadata?.isSuccess === false ? { failed: true } : {}),
   };
+}
+
+class OfflineDecoder extends ReplyDecoder {
+  protected finish: FinishReason | undefined;
+
+  protected read(payload: JsonObject): ModelDelta[] | ModelError | undefined {
+    const { data } = chunkSchema.safeParse(payload);
+    if (data === undefined) return undefined;
+    const { id, text, call, done, usage, error } = data;
+    if (error !== undefined) return this.error("validation", error);
+    this.messageId ||= id;
+    this.finish = done;
+    this.isOver = done !== undefined;
+    if (text !== undefined) return [{ type: "text", text }];
+    if (call !== undefined)
+      return [{ type: "tool-call", index: call.index, id: call.id, name: call.name, arguments: call.input }];
+    if (usage === undefined) return [];
+    const totalTokens = usage.inputTokens + usage.outputTokens;
+    return [{ type: "usage", usage: { ...usage, totalTokens } }];
+  }
 }

@@ -7,6 +7,7 @@
  * OFFLINE-4  Equal schemas give equal values. A value fits its schema if such a value is found. Otherwise the
  *            answer is the first value that was made, or `{}`.
  */
+import { TITLE_INSTRUCTION, titledMessage } from "../../../model/title-request.ts";
 import { call, type OfflineAnswer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
 import { delegate, putTogether } from "./delegation.ts";
@@ -26,7 +27,6 @@ import {
   tellHistory,
   tellName,
 } from "./sentences.ts";
-import { writeTitle } from "./title.ts";
 import type { View } from "./view.ts";
 
 type Rule = (view: View) => OfflineAnswer | undefined;
@@ -74,4 +74,14 @@ function demanded(answer: OfflineAnswer, { forced, output }: View): OfflineAnswe
     return call(forced.tool, exampleOf(forced.schema));
   if (output === undefined || answer.kind === "calls") return answer;
   return { kind: "text", text: JSON.stringify(exampleOf(output)) };
+}
+
+const GREETING = /^(?:hello|hi|hey|good (?:morning|evening))\b[^.!?\n]{0,20}?[,.!]+\s*|^!\w+\s+|^please\s+/iu;
+
+function writeTitle({ persona, text }: View): OfflineAnswer | undefined {
+  if (persona !== TITLE_INSTRUCTION) return undefined;
+  const message = titledMessage(text)?.trim().replace(GREETING, "");
+  if (message === undefined) return undefined;
+  const [sentence = ""] = message.split(/(?<=[.!?])\s|\n/u);
+  return { kind: "text", text: `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}` };
 }

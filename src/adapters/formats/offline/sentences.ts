@@ -2,7 +2,6 @@
 import { cut, shorten } from "../../../shared/text.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
 import { computed, findExpression } from "./arithmetic.ts";
-import { readDateQuestion } from "./dates.ts";
 import type { View } from "./view.ts";
 
 const MAX_QUOTE = 300;
@@ -123,4 +122,30 @@ function nameIn(text: string): string | undefined {
   const [, rest = ""] = /\bmy name is\s+(\S.*)/i.exec(read(text)) ?? [];
   const [name] = /^\p{L}[\p{L}\p{M}'’.-]*(?:(?<!\.)\s+\p{Lu}[\p{L}\p{M}'’.-]*){0,3}/u.exec(rest) ?? [];
   return name?.replace(/[.'’-]+(?=\s|$)/gu, "");
+}
+
+const DATE = /\b\d{4}-\d{2}-\d{2}\b/g;
+const CALENDAR =
+  /\b(?:today|tomorrow|yesterday|weekday|(?:what|which) (?:day|date)|(?:the|current) date|(?:in )?\d{1,5} (?:day|week|month|year)s? (?:ago|from now|from today|later)|in \d{1,5} (?:day|week|month|year)s?|days? (?:until|till|since|between))\b/i;
+const SPAN = /\b(\d{1,5}) (day|week|month|year)s?\b( ago)?/i;
+
+/** Returns `undefined` for a sentence without a question about dates. */
+function readDateQuestion(sentence: string): Record<string, unknown> | undefined {
+  const [date, until] = sentence.match(DATE) ?? [];
+  const has = (words: RegExp) => words.test(sentence);
+  if (date === undefined && !has(CALENDAR)) return undefined;
+  if (date !== undefined) {
+    if (until !== undefined) return { action: "difference", date, until };
+    if (has(/\b(?:until|till)\b/i)) return { action: "difference", until: date };
+    if (has(/\bsince\b/i)) return { action: "difference", date };
+  }
+  const from = date === undefined ? {} : { date };
+  const [, amount, unit = "", isPast] = SPAN.exec(sentence) ?? [];
+  if (amount !== undefined) {
+    const signed = isPast === undefined ? Number(amount) : -Number(amount);
+    return { action: "add", ...from, [`${unit.toLowerCase()}s`]: signed };
+  }
+  if (date !== undefined) return { action: "weekday", date };
+  if (has(/\btomorrow\b/i)) return { action: "add", days: 1 };
+  return has(/\byesterday\b/i) ? { action: "add", days: -1 } : { action: "today" };
 }

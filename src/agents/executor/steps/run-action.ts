@@ -9,18 +9,19 @@ import { withDeadline } from "../../../ports/deadline.ts";
 import type { HttpRequestAction, PinnedAction } from "../../../protocol/task-definition.ts";
 import { COMMAND_MS } from "../../../protocol/workspace.ts";
 import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
-import type { Json } from "../../../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { runEmbed } from "../actions/embed.ts";
 import { type CredentialsFor, requestHttp, type SendHttp } from "../actions/http-request.ts";
 import { runLlm } from "../actions/llm.ts";
 import { runMemory } from "../actions/memory.ts";
 import { runMock } from "../actions/mock.ts";
-import { runOperation } from "../actions/operation.ts";
 import type { ActionModels, ModelRun } from "../actions/ports.ts";
 import { runVector, type VectorIndexes } from "../actions/vector.ts";
+import { toolErrorCode } from "../tool-error-code.ts";
 import type { TaskAreas } from "./areas.ts";
 import type { TaskRecord } from "./task-record.ts";
 
@@ -162,4 +163,19 @@ function inTime(
     outer: context.signal,
     reason: () => new ToolError(message, { code: "TIMEOUT", retriable: true }),
   });
+}
+
+/** Throws `ToolError`. */
+async function runOperation(
+  input: Json,
+  perform: (input: JsonObject) => Promise<JsonObject>,
+): Promise<unknown> {
+  if (!isJsonObject(input)) throw new ToolError("Its input must be an object.", { code: "INVALID_INPUT" });
+  try {
+    return await perform(input);
+  } catch (error) {
+    if (!(error instanceof DramatisError)) throw error;
+    const { message, retriable, options } = error;
+    throw new ToolError(message, { code: toolErrorCode(error), retriable, rule: options.rule, cause: error });
+  }
 }
