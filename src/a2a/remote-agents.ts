@@ -53,7 +53,6 @@ export interface RemoteAgentPorts extends RequestPorts {
   clock: Pick<Clock, "now" | "timer">;
   /** The deployed tools. A tool in code reaches its address, whatever the deployer's list says. */
   code: Pick<DeployedCode, "definition">;
-  /** Returns the headers with secrets of a project for an address. */
   credentials(
     project: Pick<CallContext, "tenant" | "projectId">,
     url: URL,

@@ -139,7 +139,6 @@ function turnText(turn: TurnView, { spans, partial }: TraceView, width: number):
   );
 }
 
-/** Returns a conversation with its newest turns as text. */
 function conversationText(
   conversation: ConversationView,
   turns: readonly TurnRecord[],

@@ -20,7 +20,6 @@ export function serverUrl(option: string | undefined, environment: string | unde
   return url.origin + url.pathname.replace(/\/+$/, "");
 }
 
-/** Returns the token, or `undefined` without a token. */
 export function tokenOf(environment: string | undefined): string | undefined {
   const token = environment?.trim();
   if (!token) return undefined;

@@ -66,7 +66,6 @@ export type AnswerEvent =
   | { type: "end" }
   | { type: "failed"; error: WireError };
 
-/** Encodes a streamed answer for one protocol. */
 export interface AnswerEncoder<Payload> {
   start(): readonly Payload[];
   push(event: AnswerEvent): readonly Payload[];

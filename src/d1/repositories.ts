@@ -75,7 +75,6 @@ export interface PackRow {
 export type Rider = [statement: string, ...values: (string | number | null)[]];
 
 export const ARTIFACTS = "artifacts";
-/** Repositories of a project. */
 const MAX_REPOSITORIES = 50;
 
 export type ProjectPart = Pick<RepositoryAddress, "tenant" | "project"> & { repo?: string | undefined };
@@ -200,7 +199,6 @@ export class D1Repositories {
     return pageOf(rows, limit, toSummary, ({ id }) => id);
   }
 
-  /** Returns a project; `null` without it. */
   async project(tenant: string, id: string): Promise<Project | null> {
     const [row] = await this.#queries.read<ProjectRow>(FIND_PROJECT, tenant, id);
     if (row === undefined) return null;
@@ -260,7 +258,6 @@ export class D1Repositories {
     );
   }
 
-  /** Returns a repository; `null` without it. */
   async repository({ tenant, project, repo }: RepositoryAddress): Promise<StoredRepository | null> {
     const [row] = await this.#queries.read<RepositoryRow>(FIND_REPOSITORY, tenant, project, repo);
     return row === undefined ? null : toRepository(row);

@@ -20,7 +20,6 @@ export const FIRST_DATABASE = "DB";
 /** The names of further databases. */
 const FURTHER_DATABASE = /^DB_[1-9]\d{0,2}$/;
 
-/** The database with the lists of a tenant, and its move to another database. */
 export interface TenantPlace {
   readonly name: string;
   /** The database that the lists move to. */

@@ -54,7 +54,6 @@ export function afterCopy(place: TenantPlace, after: string | null, now: number)
   return { name: place.target, target: null, left: place.name, copied: null, since: now };
 }
 
-/** Returns the place after the last deletion. */
 export function afterDeletion(place: TenantPlace): TenantPlace {
   return { ...place, left: null };
 }

@@ -47,7 +47,6 @@ export function turnError(
   };
 }
 
-/** Returns the default outcome of a call: one attempt, and the category of the error. */
 export function defaultOutcome(
   times: Pick<RequestOutcome, "startedAt" | "finishedAt">,
   failure?: { error: unknown; isCancelled: boolean },

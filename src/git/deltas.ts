@@ -8,7 +8,6 @@ const [MAX_COPY, MAX_INSERT] = [0xffffff, 127];
 /** Bytes of a short part. */
 const SHORT = 32;
 
-/** Returns the object that a delta makes of its base. */
 export function applyDelta(base: Uint8Array, delta: Uint8Array): Uint8Array {
   let at = 0;
   const next = () => {

@@ -37,7 +37,6 @@ export interface Commit {
   at: number;
 }
 
-/** Bytes of an object id. */
 const OID_BYTES = 20;
 /** Characters of a mode that are read. A longer mode is unknown anyway. */
 const MAX_MODE_LENGTH = 10;

@@ -1,7 +1,6 @@
 /** The indexes of packs, in version 2 of git's format. Pure. */
 import { concat, fromHex, sha1, toHex } from "./bytes.ts";
 
-/** Bytes of the id of an object. */
 export const OID_BYTES = 20;
 const OIDS_AT = 8 + 256 * 4;
 

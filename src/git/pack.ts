@@ -124,7 +124,6 @@ class Indexing {
     return end;
   }
 
-  /** Resolves the deltas, and returns all entries. */
   entries(): PackEntry[] {
     const ready = [...this.#known.values()].map((entry) => ({ entry, chain: 0 }));
     for (let base = ready.pop(); base !== undefined; base = ready.pop()) {

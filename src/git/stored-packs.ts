@@ -14,7 +14,6 @@ import type { GitCaches } from "./caches.ts";
 import type { LoadedPack, PackSource } from "./object-database.ts";
 import { encodeIndex, type Pack, PackIndex } from "./pack-index.ts";
 
-/** The stores of all repositories. */
 export interface GitPorts {
   rows: D1Repositories;
   objects: ObjectStore;

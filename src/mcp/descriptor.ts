@@ -32,7 +32,6 @@ import { cut, fingerprint } from "../shared/text.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText } from "../shared/validation.ts";
 
-/** Tools of one server. */
 const MAX_TOOLS = 256;
 const MAX_TOOL_BYTES = 64 * 1024;
 const MAX_LIST_BYTES = 768 * 1024;

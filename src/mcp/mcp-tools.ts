@@ -219,7 +219,6 @@ export class McpTools {
     return new Asked(elicitedBy(id, asked, credentials.secrets), problem);
   }
 
-  /** Returns all servers with the tools that a tenant knows. */
   async views(tenant: string): Promise<McpServerView[]> {
     const all = [...this.ports.servers.keys()].toSorted();
     return Promise.all(all.map(async (id) => this.#view(id, await this.#list(tenant, id))));

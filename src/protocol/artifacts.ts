@@ -19,7 +19,6 @@ export interface ArtifactType {
   };
 }
 
-/** The most bytes of an artifact. */
 export const MAX_ARTIFACT_BYTES = 131_072;
 
 /** The most estimated tokens of the note about artifacts in a request. */

@@ -64,7 +64,6 @@ export const BUDGET_LIMITS = [
   "modelCalls",
 ] as const satisfies readonly (keyof Budget)[];
 
-/** The amount that each limit limits. */
 export const AMOUNT = {
   tokens: "tokens",
   usd: "nanoDollars",

@@ -64,7 +64,6 @@ export const newConversation = z
 /** The body of `createConversation`. */
 export type NewConversation = z.infer<typeof newConversation>;
 
-/** A request for a new conversation by RPC. */
 export const createConversation = z.strictObject({
   id: z
     .string()

@@ -57,7 +57,6 @@ export interface ImportEnd {
   notRestored: LostFiles[];
 }
 
-/** Lines of a file to import. */
 export interface ImportPart {
   /** The number of the first line, from 1. The first part restarts the import. */
   from: number;

@@ -187,7 +187,6 @@ export interface PinnedHook {
   library: string;
   id: string;
   effect: ToolEffect;
-  /** Milliseconds. */
   timeoutMs: number;
   /** The steps of the task. Absent if the target is a function or a workflow. */
   task?: PinnedTask;

@@ -84,7 +84,6 @@ const TYPES = new Map<string, readonly EntryType[]>([
   ...ENTRY_TYPES.map((type) => [dotted(type), [type]] as const),
 ]);
 
-/** Returns the types of entries for a name; `undefined` for an unknown name. */
 export function entryTypesOf(name: string): readonly EntryType[] | undefined {
   return TYPES.get(name) ?? TYPES.get(dotted(name));
 }

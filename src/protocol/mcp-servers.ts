@@ -3,7 +3,6 @@ import { z } from "zod";
 import { TOOL_EFFECTS } from "./definition-parts.ts";
 import { time } from "./scalars.ts";
 
-/** Tools of one consent. */
 const MAX_CONSENTS = 256;
 
 const hash = z.string().min(1).max(100).describe("Hash of a description: its name, text, schemas and hints.");

@@ -6,7 +6,6 @@ import { z } from "zod";
 import { BLANK_RULE } from "../shared/content.ts";
 import { isJson, isPlainObject, isUnicode, type JsonObject, UNICODE_RULE } from "../shared/json.ts";
 
-/** Memories per write. */
 export const MAX_BATCH = 100;
 
 /** Length of types, keys, speakers, sessions and ids of subjects. */

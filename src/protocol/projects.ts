@@ -7,7 +7,6 @@ import { time } from "./scalars.ts";
 
 /** Repositories for code that a project is created with. */
 const MAX_FIRST_REPOSITORIES = 20;
-/** Files of one request. */
 const MAX_FILES = 1_000;
 /** Servers of the Model Context Protocol that a project names. */
 const MAX_SERVERS = 100;

@@ -11,11 +11,9 @@ import { content } from "./conversation-schemas.ts";
 import { TOOL_ERROR_CODES } from "./executor-api.ts";
 import { PROTOCOL_VERSION } from "./frames.ts";
 
-/** Client tools per turn. */
 const MAX_CLIENT_TOOLS = 64;
 /** Total size of a turn's client tools, in bytes of JSON. */
 const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
-/** Results per submission. */
 const MAX_SUBMISSIONS = 64;
 /** Answers to requests for approval in one message. Several replies of a model have fewer calls. */
 export const MAX_APPROVALS = 256;

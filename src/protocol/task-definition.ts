@@ -33,7 +33,6 @@ export interface CodeActionDefinition {
   inputSchema: JsonObject;
   outputSchema?: JsonObject;
   effect: ToolEffect;
-  /** Milliseconds. */
   timeoutMs: number;
 }
 

@@ -5,7 +5,6 @@ import { utf8Length } from "../shared/utf8.ts";
 
 const MAX_KEY_LENGTH = 200;
 const MAX_VALUE_BYTES = 65_536;
-/** Entries per `list`. */
 export const MAX_STATE_ENTRIES = 1_000;
 
 /** Throws `INVALID_INPUT` for an entry beyond the limits of `ToolState`. */

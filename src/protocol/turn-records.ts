@@ -5,7 +5,6 @@ import { startingCaller, turnIssues } from "./caller-schemas.ts";
 import { ids, runId, time } from "./scalars.ts";
 import { dollars, turnTokens } from "./usage-schemas.ts";
 
-/** Messages of a turn in its record. */
 export const MAX_RECORD_MESSAGES = 8;
 /** Length of a message's text in a record, in UTF-16 units. A longer text is cut and gets an ellipsis. */
 export const MAX_RECORD_TEXT = 4_000;

@@ -6,7 +6,6 @@ import { ids } from "./scalars.ts";
 
 /** The kind of a webhook's address in envelopes. There is no actor of this kind. */
 export const WEBHOOK = "webhook";
-/** Webhooks of a turn. */
 export const MAX_WEBHOOKS = 5;
 
 const headerValue = z

@@ -20,7 +20,6 @@ export interface CalledRun extends CallTrail {
   path: string[];
   /** A run waits for the call, at any distance. */
   worksForRun?: true;
-  /** The call that starts the run. */
   origin: RunOrigin;
 }
 

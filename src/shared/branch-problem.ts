@@ -5,7 +5,6 @@ const MAX_BRANCH_BYTES = 200;
 /** A segment that git refuses: empty, or with a dot at its beginning, or with a reserved end. */
 const REFUSED_SEGMENT = /^$|^\.|\.$|\.lock$/;
 
-/** Returns the problem of a branch's name; `undefined` for a valid name. */
 export function branchProblem(name: string): string | undefined {
   const isAllowed =
     utf8Length(name) <= MAX_BRANCH_BYTES &&

@@ -27,7 +27,6 @@ export class ByteBuffer {
     this.#length = length;
   }
 
-  /** Returns the bytes of all parts. */
   bytes(): Uint8Array {
     return this.#held.subarray(0, this.#length);
   }

@@ -20,7 +20,6 @@ const [SIMILAR, SIMILAR_ELSEWHERE] = [0.55, 0.8];
 /** The shortest name that suggests a field of another object. */
 const MIN_ELSEWHERE = 4;
 
-/** Known fields in one error. */
 const MAX_LISTED = 20;
 
 /** The longest unknown name that is compared. */

@@ -5,5 +5,4 @@ export function toIso(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
-/** Milliseconds of a day. */
 export const DAY_MS = 24 * 3_600_000;

@@ -8,7 +8,6 @@ import { type DramatisError, type InputIssue, invalid } from "./errors.ts";
 import { fieldAdvice } from "./known-fields.ts";
 import { shorten } from "./text.ts";
 
-/** Issues reported per input. */
 const MAX_ISSUES = 20;
 /** Length of an issue's path. Names from outside may have any length. */
 const MAX_PATH_LENGTH = 200;

@@ -59,7 +59,6 @@ export class FaultPlane {
     return fault;
   }
 
-  /** Ends all faults. */
   disarm(): void {
     this.#planned.clear();
   }

@@ -224,7 +224,6 @@ function broken(world: TestWorld, app: TestApp): string[] {
   return violations;
 }
 
-/** Returns a turn; `undefined` if the conversation has lost it. */
 function turnIn(app: TestApp, conversationId: string, turnId: string): TestTurn | undefined {
   try {
     return app.turn(conversationId, turnId);

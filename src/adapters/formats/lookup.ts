@@ -41,7 +41,6 @@ const ALIASES: ReadonlyMap<string, ProviderId> = new Map<string, ProviderId>([
 
 export const PROVIDER_NAMES: readonly string[] = [...ALIASES.keys()];
 
-/** Returns the provider of a name or an alias, if there is one. */
 export function findProvider(name: string): ProviderId | undefined {
   return ALIASES.get(name);
 }

@@ -36,7 +36,6 @@ export interface ChannelRecord {
   conversation?: { id: string; owner: string };
 }
 
-/** An event that waits for its turn. */
 export interface WaitingInput {
   seq: number;
   id: string;

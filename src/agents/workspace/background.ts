@@ -64,7 +64,6 @@ export class BackgroundCommands {
     this.#commands = ports.shell.commands ?? new ActorCommands(ports.shell, () => void this.#look());
   }
 
-  /** Starts a command over a tree, and returns its state. */
   async start(
     { branch: { repo, since } }: Opened,
     tree: WorkingTree,
@@ -107,7 +106,6 @@ export class BackgroundCommands {
     }
   }
 
-  /** Returns the state and the output of the newest command. */
   async output(): Promise<JsonObject> {
     await this.#look();
     const { command: record } = this.ports.store;
@@ -195,7 +193,6 @@ export class BackgroundCommands {
       .catch((error: unknown) => !(error instanceof DramatisError && error.code === "NOT_FOUND"));
   }
 
-  /** Applies the changes of a command, and stores them with its outcome. */
   #take(
     command: BackgroundCommand,
     { result: ended, changes }: CommandState & { state: "ended" },

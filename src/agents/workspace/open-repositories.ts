@@ -69,7 +69,6 @@ export class OpenRepositories {
     return this.opened(project, view);
   }
 
-  /** Forgets all opened repositories. */
   forget(): void {
     this.#opened.clear();
   }

@@ -366,7 +366,6 @@ export class WorkspaceRuntime implements WorkspaceApi {
     return { tenant: this.ports.tenant(), id: this.ports.id() };
   }
 
-  /** Returns the branch of this workspace, in use or not. */
   get #ownBranch(): string {
     return this.#store.record?.branch ?? `${this.ports.branchPrefix}/${this.ports.id()}`;
   }

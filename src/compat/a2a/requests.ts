@@ -20,7 +20,6 @@ import { type QuestionPlace, questionKey } from "../mcp/questions.ts";
 import { sentConfig } from "./push.ts";
 
 const MAX_PARTS = 64;
-/** Characters of an id. */
 const MAX_ID = 255;
 const PARTS = "/message/parts";
 

@@ -79,7 +79,6 @@ export class SessionEncoder {
     return this.#active;
   }
 
-  /** Returns the end of the prompt that began a turn; `undefined` before the end. */
   endOf(turnId: string): PromptEnd | undefined {
     return this.#ends.get(turnId);
   }

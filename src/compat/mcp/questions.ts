@@ -68,7 +68,6 @@ export function gateAnswerOf({ action, content }: GivenAnswer): Json | undefined
   return action === "accept" && isJson(content) ? content : undefined;
 }
 
-/** Returns the calls of a turn that wait for an answer of the principal, and of agents that it called. */
 export function questionsOfTurn(
   { conversationId, turnId }: { conversationId: string; turnId: string },
   { moves, agentId }: TurnView,

@@ -27,7 +27,6 @@ interface WorkflowKey {
 
 export const askToolName = (agentId: string) => `${ASK}${agentId}`;
 
-/** Returns the agent of a tool; `undefined` for other tools. */
 export function agentOfTool(name: string): string | undefined {
   const id = name.startsWith(ASK) ? name.slice(ASK.length) : "";
   return isAgentId(id) ? id : undefined;

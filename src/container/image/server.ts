@@ -31,7 +31,6 @@ type Mode = "100644" | "100755" | "120000";
 const { PORT = "8080", WORKSPACE = "/workspace", STATE = "/home/node/.dramatis" } = process.env;
 /** Bytes of each output stream that are kept: its beginning, and of a command in the background its end. */
 const [MAX_OUTPUT_BYTES, MAX_TAIL_BYTES] = [300_000, 65_536];
-/** Changed files. */
 const MAX_CHANGES = 20_000;
 /** Time that the output of a command stays open after its end, in milliseconds: a process that it left may hold the output. */
 const OUTPUT_GRACE_MS = 500;
@@ -67,7 +66,6 @@ class Refusal extends Error {
   }
 }
 
-/** Runs Git, and returns its output. */
 async function git(
   args: string[],
   { input = "", env = {} }: { input?: string; env?: Record<string, string> } = {},
@@ -178,7 +176,6 @@ async function checkOut({ files, skills }: ContainerRequest): Promise<string> {
   return tree;
 }
 
-/** Returns the changes of the files since `tree`, with their contents. */
 async function changesSince(
   tree: string,
 ): Promise<Pick<ContainerResult, "changes" | "before"> & { contents: Buffer[] }> {

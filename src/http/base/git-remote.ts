@@ -114,7 +114,6 @@ function refusal({ host, pathname }: URL, { status }: Response): DramatisError {
   return unavailable(`"${host}" answers ${status}. Try again.`, { retriable: true });
 }
 
-/** Yields the parts of an answer. */
 async function* partsOf({ body }: Response, most: number): AsyncGenerator<Uint8Array, void> {
   let size = 0;
   for await (const part of body ?? []) {

@@ -11,7 +11,6 @@ import { DramatisError, type ErrorCode, type InputIssue } from "../../shared/err
 /** The codes of the error taxonomy, and three that only HTTP has. */
 export type ProblemCode = ErrorCode | "METHOD_NOT_ALLOWED" | "UNKNOWN_PARAMETER" | "UPGRADE_REQUIRED";
 
-/** The status of each code. */
 export const PROBLEM_STATUS = {
   INVALID_JSON: 400,
   INVALID_SIGNAL: 400,

@@ -18,7 +18,6 @@ import { isOurs } from "./tools.ts";
 const HEADER_MISMATCH = -32_020;
 /** The code of JSON-RPC for a message that is no request. */
 const INVALID_REQUEST = -32_600;
-/** Messages of a batch. */
 const MAX_MESSAGES = 100;
 
 export async function answerMcp(

@@ -23,7 +23,6 @@ export interface ClientMessage {
   result?: unknown;
 }
 
-/** Returns the name that a message of a method has; `undefined` for other messages. */
 export function nameIn({ method, params }: ClientMessage, wanted: string): string | undefined {
   if (method !== wanted || !isPlainObject(params)) return undefined;
   return typeof params.name === "string" ? params.name : undefined;

@@ -73,7 +73,6 @@ function isCallable({ approval, target }: ToolDefinition): boolean {
   return !needsApproval(approval) && (agentTarget(target) ?? a2aTarget(target)) === undefined;
 }
 
-/** Reports whether a name belongs to an agent or a workflow. */
 export function isOurs(name: string): boolean {
   return agentOfTool(name) !== undefined || workflowOfTool(name) !== undefined;
 }

@@ -117,7 +117,6 @@ export function errorStatus(
   return errorFormat === "openai" ? openAiStatus(status) : status;
 }
 
-/** Describes the errors, grouped by status. */
 function failures(operation: ApiOperation): ZodOpenApiResponsesObject {
   const { errors: own = [], open, errorFormat } = operation;
   const errors: readonly ProblemCode[] = isList(operation) ? [...own, "UNKNOWN_PARAMETER"] : own;

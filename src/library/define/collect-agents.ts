@@ -164,7 +164,6 @@ class Collection {
 
   readonly #askTools = new Map<string, Tool>();
 
-  /** Returns the tool that asks an agent, the same for all agents. */
   #asking(agent: string): Tool {
     const { name = agent, description } = this.#agents.get(agent)?.definition ?? {};
     const about = description === undefined ? "" : ` ${description}`;

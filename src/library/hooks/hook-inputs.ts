@@ -52,7 +52,6 @@ export type ShownMemory = z.input<typeof shownMemory>;
 /** Another active turn, as a context hook receives it. */
 export type ActiveTurn = z.input<typeof activeTurn>;
 
-/** The members of each input. */
 const HOOK_INPUTS = {
   contextAssembly: z.object({
     conversation_id: text,

@@ -56,7 +56,6 @@ export function readLocalTime(text: string, zone: string): number | undefined {
 }
 
 export interface NamedTime {
-  /** Milliseconds. */
   time: number;
   /** The words that name it, with single spaces. */
   words: string;

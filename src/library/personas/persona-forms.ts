@@ -11,7 +11,6 @@ import { defined } from "../../shared/defined.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { parseReference } from "../definitions/reference.ts";
 
-/** Reports whether a value is a reference with `libraryId`, valid or not. */
 export function hasLibraryId(value: unknown): value is LibraryIdReference {
   return isJsonObject(value) && "libraryId" in value;
 }

@@ -59,7 +59,6 @@ export interface DefinitionSource {
     kind: Kind,
     reference: LibraryReference,
   ): Promise<DefinitionVersion<Kind> | null>;
-  /** Returns the latest version of each definition. */
   list<Kind extends DefinitionKind>(
     kind: Kind,
     library: string,

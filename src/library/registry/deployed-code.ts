@@ -176,7 +176,6 @@ export class DeployedCode implements ToolCodes {
     return Promise.all(this.#of(kind, library).map((found) => this.#hashed(kind, library, found)));
   }
 
-  /** Returns the version numbers of all definitions, by `nameOf`. */
   async published(store: DefinitionStore): Promise<PublishedVersions> {
     if (this.#published !== undefined) return this.#published;
     const definitions = await this.#all();
@@ -238,7 +237,6 @@ function contentsOf(library: Library): Contents {
 
 const BUILT_IN = contentsOf(builtIn);
 
-/** Returns the function of a task; `undefined` for a task of steps. */
 function functionOf({ id, definition, run }: Task, approval?: ApprovalNeed): DeployedFunction | undefined {
   const { inputSchema, outputSchema, effect, timeoutMs } = definition;
   if (run === undefined || effect === undefined) return undefined;

@@ -29,7 +29,6 @@ import { Nesting, type Part, partsOf, readAll } from "../workflows/nesting.ts";
 import { MAX_PINNED_WORKFLOW_BYTES } from "../workflows/workflow-limits.ts";
 import type { Registry, Resolved } from "./registry.ts";
 
-/** Tasks that are read at a time. */
 const TASKS_AT_A_TIME = 8;
 
 export interface PinOptions {

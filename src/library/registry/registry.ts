@@ -70,7 +70,6 @@ export interface Runnable {
   task?: PinnedTask;
 }
 
-/** The database's definitions for a registry. */
 export interface RegistryStores {
   /** Definitions of `CODE_TENANT`. */
   deployed: DefinitionStore;

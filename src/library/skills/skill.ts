@@ -23,7 +23,6 @@ import { referenceSchema } from "../definitions/reference.ts";
 import { isInlineSkill } from "../definitions/version-chain.ts";
 import { ToolError } from "../tools/tool-error.ts";
 
-/** The file that each skill has. */
 const SKILL_FILE = "SKILL.md";
 
 /** The folder of the skills in shells. */

@@ -6,7 +6,6 @@ import { defineWorkflow, node, transition } from "../define/define-workflow.ts";
 import { dataSchemaOf } from "../definitions/json-schema-of.ts";
 import { askModel } from "./ask-model.ts";
 
-/** Rounds of a debate at most. */
 const MAX_ROUNDS = 5;
 
 const argument = z.object({ side: z.enum(["for", "against"]), text: z.string() });

@@ -162,7 +162,6 @@ export function withModels(
   return { ...task, steps };
 }
 
-/** Returns the question that a task asks a person; `undefined` for other tasks. */
 export function questionOf(task: PinnedTask | undefined): HumanAction | undefined {
   const [first] = task?.steps ?? [];
   // SAFETY: `asksPerson` checks the kind.

@@ -120,7 +120,6 @@ export function stepsIssues(steps: unknown): InputIssue[] {
   });
 }
 
-/** Returns the effect of an action; `undefined` if it is unknown. */
 export type EffectLookup = (action: StepDefinition["action"]) => ToolEffect | undefined;
 
 /** Returns the effect of running the steps twice (STEP-2). An unknown action counts as `pure`. */

@@ -8,7 +8,6 @@ export const MAX_HTTP_RESPONSE_BYTES = 512 * 1024;
 export const MAX_HTTP_REDIRECTS = 5;
 /** Attempts of a step's action, or of a whole task, including the first. */
 export const MAX_STEP_ATTEMPTS = 10;
-/** Hosts that an action names. */
 export const MAX_ACTION_HOSTS = 100;
 /** UTF-16 units of the `state` and `output` of a task, as JSON. */
 export const MAX_TASK_CONTEXT_LENGTH = 4 * 1024 * 1024;
@@ -28,7 +27,6 @@ export const MAX_TASK_EVENTS = 32;
 export const MAX_MOCK_DELAY_MS = 60_000;
 /** The longest wait for the answer of a person, in milliseconds: 30 days. */
 export const MAX_GATE_MS = 30 * 86_400_000;
-/** Examples of a prompt. */
 export const MAX_PROMPT_EXAMPLES = 16;
 /** Maximum UTF-16 units of all recorded payloads and attributes of a task, as JSON. */
 export const MAX_RECORDED_LENGTH = 16 * 1024;

@@ -66,7 +66,6 @@ export function nodeExpressions(
   );
 }
 
-/** Returns the expressions of each transition, in the order of the transitions. */
 export function transitionExpressions(definition: WorkflowDefinition): PlacedExpression[][] {
   const joined = fanInTargets(definition);
   return definition.transitions.map(({ from, condition, foreach }, index) => {

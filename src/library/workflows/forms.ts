@@ -45,7 +45,6 @@ export function workflowFields(value: unknown): unknown {
   };
 }
 
-/** Returns the fields of a node without the other forms. */
 export function nodeFields(value: unknown, report: Report): unknown {
   if (!isPlainObject(value)) return value;
   const fields = withoutNulls(value);

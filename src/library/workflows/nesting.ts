@@ -39,7 +39,6 @@ export type Walk<Found extends Source, Result> = Generator<Part, Result, Found |
 interface Below {
   /** The names on the longest path, from the workflow down. */
   longest: readonly string[];
-  /** The names of the workflow and of all below it. */
   names: ReadonlySet<string>;
 }
 

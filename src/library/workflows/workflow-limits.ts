@@ -2,7 +2,6 @@
 
 /** Nodes of one workflow. */
 export const MAX_NODES = 500;
-/** Transitions of one workflow. */
 export const MAX_TRANSITIONS = 1_000;
 /** Expressions of one workflow together, in UTF-16 units. */
 export const MAX_WORKFLOW_EXPRESSIONS = 32 * 1024;
@@ -14,7 +13,6 @@ export const MAX_WRITTEN_PATHS = 2_000;
 export const MAX_PATH_NAMES = 16;
 /** Maximum number of tokens from one transition. */
 export const MAX_SPAWN_COUNT = 1_000;
-/** Iterations of one loop. */
 export const MAX_ITERATIONS = 10_000;
 /** Time limits, in milliseconds: 30 days. */
 export const MAX_WORKFLOW_TIMEOUT_MS = 30 * 86_400_000;
@@ -24,7 +22,6 @@ export const MAX_FAN_OUT_DEPTH = 8;
 export const MAX_PLACES = 5_000;
 /** Ways between those pairs. */
 export const MAX_WAYS = 20_000;
-/** Issues of one workflow. */
 export const MAX_WORKFLOW_ISSUES = 20;
 /** Workflows within workflows, the outermost included. */
 export const MAX_LEVELS = 10;

@@ -19,5 +19,4 @@ export const DEFAULT_RESULTS = 10;
 /** Newest log entries that `why` returns. */
 export const MAX_LOG = 100;
 
-/** Operations per extraction. */
 export const MAX_OPERATIONS = 100;

@@ -247,7 +247,6 @@ export class Corpus {
     return { now: this.ports.clock.now(), by: author, sources, tainted };
   }
 
-  /** Changes a memory in the current transaction and returns it. */
   applyChange(
     memory: StoredMemory,
     change: Parameters<typeof changed>[1],

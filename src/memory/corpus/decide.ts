@@ -29,7 +29,6 @@ export interface Cause {
   isDerived?: boolean;
 }
 
-/** A memory to store, with its log entry. */
 export interface Decided {
   memory: StoredMemory;
   log: MemoryLogEntry;
@@ -187,7 +186,6 @@ function withPastText(
   };
 }
 
-/** Returns the memory as archived, or `null` if it is archived already. */
 export function archived(memory: StoredMemory, { now, by, sources }: Cause): Decided | null {
   if (memory.state === "archived") return null;
   const version = memory.version + 1;

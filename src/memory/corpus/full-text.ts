@@ -143,7 +143,6 @@ export class FullText {
     }
   }
 
-  /** Adds the scores of pairs to memories that are found. */
   #addPairs(found: Map<number, FullTextMatch>, pairs: readonly Pair[]): void {
     const size = this.size();
     for (const { words, expression } of pairs) {

@@ -15,7 +15,6 @@ export function memoryId(ulid: string, n: number): string {
   return `mem_${stemOf(ulid)}${code}`;
 }
 
-/** Returns the number in an id, or `null` if the text is not an id. */
 export function numberOf(id: string): number | null {
   const code = ID.exec(id)?.[1];
   if (code === undefined) return null;

@@ -175,7 +175,6 @@ export class MemoryStore {
     this.database.run(CONDEMN, JSON.stringify(ns));
   }
 
-  /** Condemns all memories that come from a conversation. */
   condemnAll(conversationId: string): void {
     this.database.run(CONDEMN_ALL, conversationId);
   }

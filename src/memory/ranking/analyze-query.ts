@@ -23,7 +23,6 @@ export interface AnalyzedQuery {
   /** The query, cut at `MAX_QUERY_LENGTH`. */
   text: string;
   terms: QueryTerm[];
-  /** Numbers of the speakers that the query names. */
   speakers: number[];
   windows: TimeWindow[];
   /** The flags of texts that may answer it: `MENTIONS_TIME` of "when …?", and so on. */

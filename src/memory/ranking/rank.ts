@@ -155,7 +155,6 @@ function withSemantic(
     : scores.map((score, index) => score + (weight * (cosines[index] ?? 0)) / maximum);
 }
 
-/** The part of each step in the score of a candidate. */
 function partsOf(steps: Steps, index: number): MemoryScore["parts"] {
   const parts: MemoryScore["parts"] = {};
   let before = 0;

@@ -74,7 +74,6 @@ export class SessionStore {
     );
   }
 
-  /** Deletes a session with its events, if it exists. */
   delete(sessionId: string): void {
     const { db, sessions, events } = this.ports;
     db.transaction(() => {

@@ -31,7 +31,6 @@ function supersededBy({ metadata }: Pick<Superseding, "metadata">): readonly [nu
   return typeof first === "number" && typeof next === "number" ? [first, next] : undefined;
 }
 
-/** Returns the number of the turn of an event; `undefined` for an event without a turn. */
 function turnOf(id: string): number | undefined {
   return parseItemId(id.startsWith("pending_") ? id.slice("pending_".length) : id)?.n;
 }

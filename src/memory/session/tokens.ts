@@ -138,7 +138,6 @@ function nativeTokens({ parts }: NativeReply, count: TokenCounter): number {
   }, 0);
 }
 
-/** Counts the tokens of system instructions and tools with their schemas. */
 export function frameTokens(
   { systemInstructions = [], tools = [] }: FrameOfContext,
   count: TokenCounter = estimateTokens,

@@ -6,7 +6,6 @@ export const MAX_EXPRESSION_LENGTH = 10_000;
 export const MAX_EXPRESSION_PARTS = 1_000;
 /** Nesting of parentheses, lists and calls in an expression. */
 export const MAX_EXPRESSION_DEPTH = 50;
-/** Expressions of one mapping. */
 export const MAX_MAPPED_KEYS = 64;
 
 /** Steps of compiling each character of an expression. They count whenever it is used, also while it is in memory. */

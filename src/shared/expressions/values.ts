@@ -44,7 +44,6 @@ export function spendText(meter: Meter, length: number): void {
   meter.spend(1 + Math.ceil(length / UNITS_OF_STEP));
 }
 
-/** Returns the type of a value in messages, and for the function `type`. */
 export function typeOf(value: Value): string {
   if (value === undefined || value === null) return "null";
   if (Array.isArray(value)) return "list";
@@ -126,7 +125,6 @@ export function equals(one: Value, other: Value, meter: Meter): boolean {
   return keys.every((key) => Object.hasOwn(right, key) && equals(left[key], right[key], meter));
 }
 
-/** Orders two numbers or two texts. */
 export function compare(one: Value, other: Value, meter: Meter): number {
   if (typeof one === "number" && typeof other === "number") return one - other;
   if (typeof one === "string" && typeof other === "string") {

@@ -29,7 +29,6 @@ const MEMBER = 12;
 const MARK = 4;
 /** Limit of nested applications of schemas. */
 const MAX_DEPTH = 200;
-/** Violations kept of one value. */
 const MAX_VIOLATIONS = 5;
 /** Length of a value or a name in a message. */
 const MAX_SHOWN = 200;

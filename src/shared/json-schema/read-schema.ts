@@ -33,7 +33,6 @@ const MAX_SCHEMAS = 5_000;
 const MAX_DEPTH = 200;
 const TOO_MANY_PATTERNS =
   "Is too complex to compile together with the other patterns of the request. Use fewer or shorter patterns, with fewer properties such as \\p{L} and fewer counted repetitions.";
-/** Issues reported of one schema. */
 const MAX_ISSUES = 20;
 
 type Kind = "schema" | "list" | "map";

@@ -111,7 +111,6 @@ function merge(one: JsonObject, other: JsonObject, meter: Meter): JsonObject {
   return merged;
 }
 
-/** Returns an own member. */
 export function member(object: Json | undefined, name: string): Json | undefined {
   return isJsonObject(object) && Object.hasOwn(object, name) ? object[name] : undefined;
 }

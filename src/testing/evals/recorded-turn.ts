@@ -31,18 +31,15 @@ interface RecordedCall {
   result?: { success: boolean; result?: Json; error?: { code?: ToolErrorCode; message?: string } };
 }
 
-/** The calls of a turn, as its conversation recorded them. */
 function callsIn({ turn }: TurnRecording): RecordedCall[] {
   // SAFETY: the conversation that exported the recording wrote its operations.
   return turn.operations as unknown as RecordedCall[];
 }
 
-/** Returns the text of the last reply. */
 export function answerIn({ turn }: TurnRecording): string {
   return String(turn.replies.at(-1)?.text ?? "");
 }
 
-/** Returns the replies of a recorded turn, in order. */
 export function repliesIn(recording: TurnRecording): ScriptedReply[] {
   const calls = callsIn(recording);
   return recording.turn.replies.map((reply, index) => {

@@ -58,7 +58,6 @@ export interface RunEvalsOptions {
 /** Differences of scores below this number are errors of rounding. */
 const EPSILON = 1e-9;
 
-/** Runs evals one after another. */
 export async function runEvals(
   evals: readonly Eval[],
   { baseline = {}, live, defaultProfile: chosen, replies = new RecordedReplies() }: RunEvalsOptions = {},

@@ -17,7 +17,6 @@ export function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** Returns the parts of a message without blank texts. */
 export function shownParts({
   content,
   parts = [{ type: "text", text: content }],

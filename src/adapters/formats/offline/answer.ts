@@ -19,7 +19,6 @@ export function labelled(text: string): OfflineAnswer {
   return { kind: "text", text: `${LABEL}${text}` };
 }
 
-/** Returns an answer without the label. */
 export function unlabelled(text: string): string {
   return text.startsWith(LABEL) ? text.slice(LABEL.length) : text;
 }

@@ -133,7 +133,6 @@ export class CallBatch {
     this.#fail(open(), lostResult);
   }
 
-  /** Fails calls with a transient error. */
   #fail(ids: readonly string[], resultOf: (call: BatchCall) => ToolResult): void {
     const ends = ids.flatMap((id) => {
       const call = this.#waiting.get(id)?.call;

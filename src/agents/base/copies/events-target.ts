@@ -13,7 +13,6 @@ import { type JournalRowOf, lastSeq } from "../../../shared/journal-row.ts";
 import type { EventLogWriter } from "../lookup/event-logs.ts";
 import type { CopiedActor, JournalTarget } from "./journal-copy.ts";
 
-/** The actor of a journal in the log. */
 export interface LoggedActor<Entry> {
   runtime(): CopiedActor<JournalRowOf<Entry>>;
   /** Returns `null` if there is no log. */

@@ -8,7 +8,6 @@ export interface WorkerClasses {
   withoutStorage: readonly string[];
 }
 
-/** Explains a class that the Worker does not export. */
 export function notExported(name: string): string {
   const migration =
     name === "Executor" ? "" : " Name it in `new_sqlite_classes` of a migration with a new tag.";

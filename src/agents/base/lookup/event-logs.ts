@@ -22,7 +22,6 @@ export interface EventLogWriter {
 /** Milliseconds. A call that takes longer fails. Its later effect changes nothing that newer calls have published. */
 const ANSWER_MS = 20_000;
 
-/** Returns `null` if the Worker has no class `EventLog`. */
 export function eventLogs(env: object): EventLogWriter | null {
   if (!workerClasses(env).has("EventLog")) return null;
   const call = <Value>(

@@ -124,7 +124,6 @@ export class Handlers {
     };
   }
 
-  /** Reports whether the handler of a type has a read before it. */
   readsBefore(type: string): boolean {
     return (this.#receivers.get(type)?.read ?? null) !== null;
   }

@@ -15,7 +15,6 @@ import { delayAfter, MAX_ATTEMPTS, MAX_DELAY_MS } from "./mailbox-limits.ts";
 
 export interface OutboxEntry {
   readonly envelope: Envelope;
-  /** The number of the newest attempt. */
   readonly attempt: number;
   /** The number that ends this series of attempts. */
   readonly lastAttempt: number;
@@ -68,7 +67,6 @@ export function newEntry(
   };
 }
 
-/** Returns the next step of an entry after an input. */
 export function stepOutbox(entry: OutboxEntry, input: OutboxInput, now: number): OutboxStep {
   switch (input.type) {
     case "begin":

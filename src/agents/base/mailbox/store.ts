@@ -174,7 +174,6 @@ export class MailboxStore {
     return this.database.all<LetterRow>(NAMING, JSON.stringify(operationId)).map(letterOf);
   }
 
-  /** Returns the newest dead letters of some types. */
   newestDeadLetters(types: readonly string[], limit: number): DeadLetter[] {
     if (!this.#exists("mailbox_dead_letters")) return [];
     return this.database.all<LetterRow>(NEWEST_OF, JSON.stringify(types), limit).map(letterOf);
@@ -217,7 +216,6 @@ export class MailboxStore {
     if (this.keyValue.get<string>(key) === mark) this.keyValue.delete(key);
   }
 
-  /** Deletes all dead letters, notes and receipts. */
   forget(): void {
     for (
       let notes = this.unpublished(FORGET_BATCH);

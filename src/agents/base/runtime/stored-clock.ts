@@ -30,7 +30,6 @@ export class StoredClock implements Clock {
     return Math.max(this.clock.now(), this.#newest());
   }
 
-  /** Reports whether the clock is behind the newest stored time. */
   get isBehind(): boolean {
     return this.clock.now() < this.#newest();
   }

@@ -24,7 +24,6 @@ import { REFUSED_RETRY_MS, StorageRefusal } from "../storage/schema-upgrade.ts";
 /** Runs due work, if any. Returns the milliseconds until the next call; `null` if no wake-up is needed. */
 export type WakeupHandler = () => number | null;
 
-/** The wake-up of one part of an actor. */
 export interface Wakeup {
   /**
    * Makes the wake-up fire in at most `milliseconds`. An earlier time stays. Resolves when the platform's alarm is set. During the actor's

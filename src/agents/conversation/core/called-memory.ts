@@ -34,7 +34,6 @@ export function memoryReader(
   return { scope, conversationId: record.id, ...defined({ userId: memoryUser(record, turn) }) };
 }
 
-/** Returns the subject of memories that a turn teaches. */
 export function memorySubject(record: Identity, turn: Asked): MemorySubject {
   return { conversationId: record.id, ...defined({ userId: memoryUser(record, turn) }) };
 }

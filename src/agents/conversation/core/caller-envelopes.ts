@@ -201,7 +201,6 @@ function endOf(turn: Turn | undefined): Pick<AgentResultBody, "outcome" | "large
   return { outcome: { text }, ...(text === answer ? {} : { large: excerptOf(JSON.stringify(answer)) }) };
 }
 
-/** Returns the answer of the turn of a call; `undefined` without an answer. */
 export function answerOf(turn: Turn): string | undefined {
   return turn.status === "completed" ? finalReply(turn)?.text : undefined;
 }

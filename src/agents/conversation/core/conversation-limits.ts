@@ -12,7 +12,6 @@ export const DRAIN_STEP = 128;
 export const MAX_NAMED_SIGNALS = 100;
 /** Maximum number of turns that one message of a user starts, over all agents. The application may set another number. */
 export const MAX_AGENT_TURNS = 8;
-/** Users of a conversation at a time. */
 export const MAX_USERS = 100;
 /** Agents of a conversation, including agents that left. The actor keeps the versions of all in memory. */
 export const MAX_AGENTS = 8;
@@ -90,7 +89,6 @@ export const HOOK_TIMEOUT_MS = 30_000;
 export const MAX_EXTRACTIONS = 64;
 /** Failed extractions that a conversation keeps, to begin them once more. */
 export const MAX_LOST_EXTRACTIONS = 16;
-/** Memory operations of one extraction. */
 export const MAX_MEMORY_OPERATIONS = 100;
 /** Length of an extraction's memory operations, as JSON. */
 export const MAX_MEMORY_OPERATIONS_LENGTH = 64 * 1024;

@@ -61,7 +61,6 @@ export interface CallLimits {
 
 /** The turns of a conversation, active or over, as of the last commit. Each read costs statements. */
 export interface StoredTurns {
-  /** Returns the numbers of a caller's turns after number `n`. */
   after(n: number, caller: Caller): readonly number[];
   /** Returns a turn that is over, with its content; `undefined` for an unknown number. */
   turn(n: number): Turn | undefined;

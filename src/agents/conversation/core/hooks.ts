@@ -66,7 +66,6 @@ export interface Extractions {
   readonly lost?: Readonly<Record<string, Extraction>>;
 }
 
-/** Returns the extractions that run, each with the number of its turn. */
 export function runningExtractions({ extraction }: { extraction?: Extractions }): [number, Extraction][] {
   return Object.entries(extraction?.running ?? {}).map(([n, run]) => [Number(n), run]);
 }

@@ -83,7 +83,6 @@ export function returned(lease: LeaseState): LeaseState {
   return { seq: seq + 1, spent, granted: spent };
 }
 
-/** Returns the newest request of a lease. */
 export function leaseRequest({ seq, spent, granted, asked }: LeaseState): JsonObject {
   const { needs = granted, wants = granted, ahead } = asked ?? {};
   const request: LeaseRequest = { seq, spent, keeps: granted, needs, wants, ...defined({ ahead }) };

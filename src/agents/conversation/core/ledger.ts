@@ -76,7 +76,6 @@ export function movedSpending(
   return subtractAmounts(spentByCalls(after.calls, chain), spentByCalls(before.calls, chain));
 }
 
-/** Returns the amounts of one request to a model that is over. */
 export function spentByRequest(
   { usage, estimate }: Pick<AttemptFacts, "usage" | "estimate">,
   profile: ModelProfile,

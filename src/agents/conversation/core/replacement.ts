@@ -163,7 +163,6 @@ export function noticeOf(turns: readonly Turn[], skipped: TakenItems): string {
   ].join("\n");
 }
 
-/** Returns a note without the inputs of its calls. */
 export function withoutInputs(note: string): string {
   const lines = note.split("\n").map((line) => {
     const [, name, outcome] = CALL_LINE.exec(line) ?? [];

@@ -78,7 +78,6 @@ export function taintOfCall({ replies }: Pick<Turn, "replies">, reply: number): 
   return wholeTaint(replies[reply] ?? {});
 }
 
-/** Returns the memories that a call of `recall` has returned. */
 export function recalledBy(operation: Pick<Operation, "tool" | "result">): UsedMemory[] {
   const { tool } = operation;
   if (tool?.library !== builtIn.id || tool.id !== "recall") return [];

@@ -181,7 +181,6 @@ export function lateResultEvent(
   };
 }
 
-/** Returns the event of a reply, without its number. */
 export function replyEvent(turn: Turn, index: number): SessionEvent {
   const reply = turn.replies[index];
   if (reply === undefined) throw new Error(`The turn has no reply ${index}.`);

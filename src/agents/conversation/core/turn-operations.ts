@@ -43,7 +43,6 @@ export function sentCalls(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(isSent);
 }
 
-/** Returns the calls of agents that are to join, and have not. */
 export function joiningOperations(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(
     ({ agent, status }) => agent?.mode === "loop_in" && status === "pending",

@@ -120,7 +120,6 @@ export class ConversationFork {
     }
   }
 
-  /** Returns the turn that completed last. */
   #newest(state: ConversationState): Turn {
     const { runtime } = this.context;
     const turn = runtime.turn(runtime.store.journal.newestOf("turn.completed")?.turn ?? 0);
@@ -139,7 +138,6 @@ export class ConversationFork {
     });
   }
 
-  /** Reports whether a turn ended before a cut. */
   #isWithin(cut: Cut, id: string): boolean {
     const { queries, access, runtime } = this.context;
     const { firstSeq, n } = queries.requireTurn(access.state, id);

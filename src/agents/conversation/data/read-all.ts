@@ -49,7 +49,6 @@ export function readAll(
       throw new Error(`Events of the session "${session}" are missing.`);
 }
 
-/** Yields the items of all pages. */
 function* pages<Item>(read: (options: PageOptions) => Page<Item>): Generator<Item> {
   for (let cursor: string | undefined; ; ) {
     const page = read({ limit: LIMIT, order: "asc", ...(cursor === undefined ? {} : { cursor }) });

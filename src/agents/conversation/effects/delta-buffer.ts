@@ -42,7 +42,6 @@ export class DeltaBuffer {
     this.#cancelTimer ??= this.ports.clock.timer(INTERVAL_MS, () => this.flush());
   }
 
-  /** Publishes the waiting text. */
   flush(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;

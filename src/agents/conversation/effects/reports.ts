@@ -60,7 +60,6 @@ export class Reports {
   }
 }
 
-/** Returns the metrics of the calls that closed after the state `before`. */
 export function metricsOfClosedCalls(
   record: ConversationIdentity,
   before: Turn | undefined,

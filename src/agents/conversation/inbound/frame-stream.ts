@@ -155,7 +155,6 @@ class FrameSource implements StreamedReader {
     this.readers.remove(this);
   }
 
-  /** Ends the stream if its principal has expired. */
   #hasExpired(): boolean {
     const { principal, clock } = this.options;
     if (!hasExpired(principal, clock.now())) return false;
@@ -166,7 +165,6 @@ class FrameSource implements StreamedReader {
     return true;
   }
 
-  /** Ends the stream with an error. */
   #refuse(code: "UNAUTHENTICATED" | "NOT_FOUND", message: string): void {
     const { clock, encoding } = this.options;
     const error = { code, message, retriable: false };

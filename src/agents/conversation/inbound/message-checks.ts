@@ -16,7 +16,6 @@ import { taintOfText } from "../core/taints.ts";
 import type { RepliedMessage, Turn } from "../core/turn.ts";
 import { agentReplies } from "../core/turn-operations.ts";
 
-/** Returns a turn by its number; `null` for an unknown number. */
 type TurnOf = (n: number) => Turn | null;
 
 /** Returns the operation with this id. Throws `NOT_FOUND` for any other id. */

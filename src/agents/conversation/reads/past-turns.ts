@@ -28,18 +28,15 @@ const MAX_ROWS = 100;
 /** Maximum number of shown characters of a text of a turn, for each token of the page. */
 const CHARACTERS_PER_TOKEN = 2;
 
-/** The reads of the store. */
 interface TurnList {
   /** Lists turns before number `n`, descending, at most `limit`. */
   list(
     n: number,
     limit: number,
   ): { turns: readonly Pick<TurnFacts, "n" | "stem" | "agentId" | "status">[]; more: boolean };
-  /** Returns a turn; `null` for an unknown number. */
   turn(n: number): Turn | null;
 }
 
-/** Returns a page of the turns before number `n`. */
 export function readPastTurns(
   list: TurnList,
   n: number,

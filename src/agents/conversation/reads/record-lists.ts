@@ -80,7 +80,6 @@ export function readCauses(
   return { entries: items, ...defined({ nextCursor }), ...(isPartial && { partial: true }) };
 }
 
-/** Returns the entries of a turn from entry `first` to entry `last`. */
 function entriesOf({ journal }: RecordStore, { n }: Turn, first: number, last: number): Numbered[] {
   const entries: Numbered[] = [];
   for (const numbered of journalEntries(journal, "asc", undefined, last, first))

@@ -24,7 +24,6 @@ import type { TurnFacts } from "../store/turn-reading.ts";
 
 /** Maximum number of turns in the search for the turns of an exchange. */
 export const MAX_TRACE_TURNS = 200;
-/** Spans of one conversation in a trace. */
 export const MAX_TRACE_SPANS = 1_000;
 
 interface Turns {

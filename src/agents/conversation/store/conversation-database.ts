@@ -247,7 +247,6 @@ export class ConversationDatabase {
     return turn === undefined || turn < 0 ? undefined : turn;
   }
 
-  /** Returns the queued message with the same caller and key as another message. */
   waitingMessage(
     { caller, id, correlationId }: UserMessage,
     { queue }: Pick<ConversationState, "queue">,
@@ -287,7 +286,6 @@ export class ConversationDatabase {
     this.keyValue.put(answerKey(caller, key), operationIds);
   }
 
-  /** Returns a turn with all of its content; `null` for an unknown number. */
   turn(n: number): Turn | null {
     const found = this.turns.get(n);
     return found === null ? null : this.#withContent(found.turn);

@@ -51,7 +51,6 @@ export class Journal {
     this.database.run(INSERT, seq, at, JSON.stringify([packHead(head), ...entries.map(packEntry)]));
   }
 
-  /** Returns the newest row with its head; `null` for an empty journal. */
   newest(): { row: JournalRow; head: Head } | null {
     const [stored] = this.database.all<Row>(NEWEST);
     return stored === undefined ? null : unpack(stored);

@@ -29,7 +29,6 @@ export function effectsOf(state: RunState): RunEffect[] {
   return [...[...state.tokens.values()].flatMap((token) => effectOf(state, token)), ...advanceOf(state)];
 }
 
-/** Returns the effects of the tokens that changes touched. */
 export function effectsAfter(changes: readonly RunChange[], state: RunState): RunEffect[] {
   const touched = new Set(changes.flatMap(({ tokens }) => [...tokens]));
   const own = [...touched].flatMap((id) => {

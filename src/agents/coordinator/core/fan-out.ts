@@ -93,7 +93,6 @@ function openSpread(
   return id;
 }
 
-/** Divides the branches of transitions into parts of a size. */
 function divided(firing: readonly Firing[], size: number): PartBranches[][] {
   const parts: PartBranches[][] = [];
   let left = 0;
@@ -232,7 +231,6 @@ export function partStart(draft: Draft, { scope }: Token): { part: PartStart; in
 const AREAS = ["input", "state", "output"] as const;
 type Area = (typeof AREAS)[number];
 
-/** The members of each area; `null` for all of them. */
 export type MemberReads = Readonly<Record<Area, ReadonlySet<string> | null>>;
 
 const known = new WeakMap<WorkflowDefinition, Map<string, MemberReads>>();

@@ -17,7 +17,6 @@ export function operationsBefore(operation: string): number {
   return parseItemId(operation)?.item ?? 0;
 }
 
-/** Returns the token of an operation; `undefined` for an operation of another run. */
 export function tokenOf({ stem }: Pick<RunRecord, "stem">, operation: string): number | undefined {
   const address = parseItemId(operation);
   return address?.prefix === "op" && address.stem === stem ? address.n : undefined;

@@ -27,7 +27,6 @@ export function beginPart(
   createBranches(draft, id, counts, firing);
 }
 
-/** Reports whether the branches of a part have finished, or decide the fan-in. */
 export function isDecided(
   { branches, finished, failed, firstArrivalAt }: FanOut,
   meeting: Meeting | null,

@@ -175,7 +175,6 @@ function hasBegun(draft: Draft, token: Token): boolean {
   return workOf(draft.before.record, token)?.kind === "task" && (phase.notBefore ?? 0) <= draft.now;
 }
 
-/** The error of a task with an unknown outcome. */
 export const OUTCOME_UNKNOWN: RunError = {
   code: "OUTCOME_UNKNOWN",
   message: "The task was lost while it ran, and may have taken effect.",

@@ -2,7 +2,6 @@
 
 /** Tokens of one run. */
 export const MAX_TOKENS = 10_000;
-/** Expression steps for one token. */
 export const MAX_TOKEN_STEPS = 200_000;
 /** Steps of one commit. Afterwards other actors of the isolate may run. */
 export const MAX_COMMIT_STEPS = 250_000;

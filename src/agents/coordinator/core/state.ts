@@ -198,7 +198,6 @@ export interface Resolved extends Pick<Working, "input" | "attempt"> {
   readonly outcome: NodeOutcome;
 }
 
-/** Returns the phase after the work of a node. */
 export function resolved({ input, attempt }: Working, outcome: NodeOutcome): Resolved {
   return { kind: "resolved", outcome, input, attempt };
 }

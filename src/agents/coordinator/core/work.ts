@@ -16,7 +16,6 @@ export type NodeWork =
   | { readonly kind: "part" }
   | { readonly kind: "agent" };
 
-/** Returns the work of a token; `undefined` for a node without work. */
 export function workOf(
   { workflow }: Pick<RunRecord, "workflow">,
   { node: ref, part }: Pick<Token, "node" | "part">,

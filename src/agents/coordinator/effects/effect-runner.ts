@@ -30,7 +30,6 @@ interface EffectContext extends Pick<RuntimeContext, "clock" | "executor" | "tur
   report(outcomes: readonly RunSignal[]): boolean;
 }
 
-/** Calls of one batch. */
 const MAX_BATCH_CALLS = 100;
 /** A batch of so many calls takes the run's turn. A chain of nodes does not wait for turns. */
 const PACED_CALLS = 10;

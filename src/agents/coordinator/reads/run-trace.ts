@@ -5,7 +5,6 @@ import type { RunState } from "../core/state.ts";
 import { traceOf } from "../core/trace.ts";
 import type { RunJournal, RunJournalRow } from "../store/run-journal.ts";
 
-/** Spans of one run in a trace. */
 const MAX_RUN_SPANS = 1_000;
 /** Entries of the journal that are read for a trace. */
 const MAX_ENTRIES = 20_000;

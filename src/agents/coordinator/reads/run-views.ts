@@ -37,11 +37,8 @@ import { correlationOf } from "../core/trace.ts";
 import { type NodeWork, shownStatus, workOf } from "../core/work.ts";
 import type { RunJournal } from "../store/run-journal.ts";
 
-/** Tokens of one view. */
 const MAX_ACTIVE = 1_000;
-/** Undelivered reports of one view. */
 const MAX_ISSUES = 10;
-/** Gates of one view. */
 const MAX_GATES = 100;
 /** Characters of the input in a list. */
 const MAX_PREVIEW = 200;
@@ -90,7 +87,6 @@ export function outerView(run: ViewedRun): RunView {
   return { ...members(run), ...empty, seq: run.state.seq, correlationId: correlationOf(run.state.record) };
 }
 
-/** The reports that a caller waits for. */
 const REPORTS: Readonly<Record<string, string>> = {
   [RUN_ENDED]: "The end of this run",
   [PART_ENDED]: "The end of this part",

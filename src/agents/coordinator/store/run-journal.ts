@@ -39,7 +39,6 @@ export class RunJournal {
     this.database.run(INSERT, seq, at, this.texts.pack(keyOf(seq), text));
   }
 
-  /** Returns the newest row with its head; `null` for an empty journal. */
   newest(): { row: RunJournalRow; head: Head } | null {
     const [stored] = this.database.all<Row>(NEWEST);
     return stored === undefined ? null : this.#unpack(stored);

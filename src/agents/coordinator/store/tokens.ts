@@ -25,7 +25,6 @@ type StoredToken = Omit<Token, "id" | "phase"> & {
   stopped?: true;
 };
 
-/** All tokens, by number. */
 export interface StoredTokens {
   readonly tokens: Map<number, Token>;
   readonly stopped: Map<number, Token>;

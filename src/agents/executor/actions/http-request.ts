@@ -167,7 +167,6 @@ async function answerTo(
   }
 }
 
-/** Returns the request to the address of a redirect, or `null`. */
 function redirectOf(
   { url, method, headers, body }: Sent,
   { status, headers: answered }: Response,

@@ -27,7 +27,6 @@ import type { TaskRecord } from "./task-record.ts";
 
 /** Timeout of an agent's memory, in milliseconds. */
 const MEMORY_TIMEOUT_MS = 30_000;
-/** Timeout of artifacts, in milliseconds. */
 const ARTIFACTS_TIMEOUT_MS = 60_000;
 /** Timeout of a workspace, in milliseconds: the longest command, and the operations before it. */
 const WORKSPACE_TIMEOUT_MS = COMMAND_MS.max + 30_000;

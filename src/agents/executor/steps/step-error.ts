@@ -23,7 +23,6 @@ export function stepError({ ref, onFailure }: PinnedStep, thrown: unknown): Step
   return new StepError(`Step "${ref}": ${message}`, options, mayPass || again);
 }
 
-/** Describes an error of an action or of an expression of its step. */
 export function describe(
   thrown: unknown,
 ): Pick<ToolError, "code" | "message" | "retriable"> & { mayPass: boolean; rule?: string | undefined } {

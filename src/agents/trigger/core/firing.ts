@@ -72,7 +72,6 @@ function attempted(record: TriggerRecord, due: Due, now: number): { record: Trig
   };
 }
 
-/** Returns the trigger after a successful start. */
 export function started(
   record: TriggerRecord,
   key: string,
@@ -83,7 +82,6 @@ export function started(
   return { ...rest, lastFiredAt: now, lastStarted };
 }
 
-/** Returns the trigger after a failed attempt. */
 export function failed(record: TriggerRecord, key: string, error: ErrorData, now: number): TriggerRecord {
   const { code, message } = error;
   const noted = { ...record, lastError: { code, message, at: now } };

@@ -60,7 +60,6 @@ export class TriggerStore {
     this.#record.put(record);
   }
 
-  /** Returns a delivery received after `since`. */
   delivery(id: string, since: number): StoredDelivery | undefined {
     const [row] = this.stores.database.all<{ hash: string; started: string }>(FIND, id, since);
     // SAFETY: only `addDelivery` writes this column.

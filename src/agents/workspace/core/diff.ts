@@ -101,7 +101,6 @@ function hunksOf(before: string, after: string): string[] {
   ]);
 }
 
-/** Returns one hunk that replaces all lines. */
 function wholeHunk(before: string, after: string): string[] {
   const side = (text: string, sign: string) => {
     const lines = text.split("\n");

@@ -69,7 +69,6 @@ export class WorkingTree {
     return this.#changes;
   }
 
-  /** The bytes of all changed files. */
   get changedBytes(): number {
     return this.#changedBytes;
   }
@@ -98,7 +97,6 @@ export class WorkingTree {
       );
   }
 
-  /** Returns the kind of each change, in the order of the paths. */
   status(): { path: string; change: ChangeKind }[] {
     return [...this.#changes]
       .map(([path, file]) => ({

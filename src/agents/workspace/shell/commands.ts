@@ -7,7 +7,6 @@ import { listed } from "../core/operations.ts";
 import type { WorkingTree } from "../core/working-tree.ts";
 import type { CommandPlace, CommandState, Shell, ShellCommands, ShellOptions } from "./shell.ts";
 
-/** Runs a command of a call, and returns its result with the changed paths. */
 export async function runCommand(
   shell: Shell,
   tree: WorkingTree,

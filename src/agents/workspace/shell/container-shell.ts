@@ -31,7 +31,6 @@ export interface ShellContainerStub {
   destroy(): Promise<void>;
 }
 
-/** Bytes of contents in one request. */
 const BATCH_BYTES = 8 * 1024 * 1024;
 /** Bytes of an answer. The server in the container sends at most 34 MiB of files. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024;

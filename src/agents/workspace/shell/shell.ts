@@ -21,7 +21,6 @@ import type { FileMode, WorkingTree } from "../core/working-tree.ts";
 export interface ShellOptions {
   /** A shell may keep a machine for each workspace. */
   workspace: { tenant: string; id: string };
-  /** Milliseconds. */
   timeoutMs: number;
   signal?: AbortSignal;
   skills?: readonly Skill[] | undefined;

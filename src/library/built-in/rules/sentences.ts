@@ -37,7 +37,6 @@ function isSupposed(sentence: string): boolean {
   return SUPPOSITION.test(sentence.replace(NO_MODAL, ""));
 }
 
-/** Returns the sentences of a message, in its order. */
 export function sentencesOf(message: string): string[] {
   return message
     .slice(0, MAX_SENTENCES * MAX_LENGTH)

@@ -123,7 +123,6 @@ class SchemaCheck {
     }
   }
 
-  /** Returns the members of a result that its schema does not have. */
   #resultIssues(node: WorkflowNode, source: string, path: string): InputIssue[] {
     const { output } = this.#known(node);
     if (output === null) return [];
@@ -148,7 +147,6 @@ class SchemaCheck {
     });
   }
 
-  /** Returns the problem of a write to `state`. */
   #writeIssue(path: string, given: JsonObject | null, what: string, at: string): InputIssue[] {
     const [area, ...names] = namesOf(path);
     if (area !== "state") return [];

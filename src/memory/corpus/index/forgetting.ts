@@ -14,7 +14,6 @@ import { idOf, idsOfRow } from "./vector-ids.ts";
 
 /** Approximate deletions between two commits. */
 const DELETED_AT_ONCE = 1_000;
-/** Rows per read. */
 const ROWS_AT_ONCE = 1_000;
 
 interface ForgottenVectors extends Omit<StoredSpaces, "changed"> {
@@ -48,7 +47,6 @@ export class Forgetting {
     return listed.map(({ sentAt }) => (sentAt ?? now - settledMs) + settledMs);
   }
 
-  /** Returns the approximate number of vectors to delete. */
   count(): number {
     return this.spaces().reduce((sum, { number, perRow }) => {
       const rows = this.#rows(number);

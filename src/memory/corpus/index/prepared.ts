@@ -8,7 +8,6 @@ import type { SpaceEmbedder } from "./spaces.ts";
 export interface PreparedVectors {
   /** The embedder of new spaces, or `undefined` if it is unknown. */
   wanted: SpaceEmbedder | undefined;
-  /** Returns the vector of a text, or `undefined` if it was not embedded. */
   vectorOf(embedder: SpaceEmbedder, text: string): QuantizedVector | undefined;
 }
 

@@ -39,7 +39,6 @@ const QUERY_MS = 3_000;
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [15_000, 3_600_000];
 /** Approximate vectors per request. */
 const SENT_AT_ONCE = 200;
-/** Rows per read. */
 const ROWS_AT_ONCE = 1_000;
 /** Most blocks that a search compares in addition to the answer of the store. With more, it compares all. */
 const MAX_SCANNED = 100;

@@ -9,7 +9,6 @@ export interface Similarities {
   scales: Float32Array;
 }
 
-/** Compares all memories, with loaded vectors or vectors from the rows. */
 export function similarities(loaded: LoadedSpace, rows: SpaceRows, vector: QueryVector): Similarities {
   const cosines = new Float32Array(loaded.columns.size);
   if (loaded.vectors !== null) {

@@ -11,7 +11,6 @@ export function numberOf(space: number, id: string): number | undefined {
   return of === String(space) ? Number(n) : undefined;
 }
 
-/** Returns the possible vector ids of a row. */
 export function idsOfRow({ number, perRow }: SentSpace, at: number): string[] {
   return Array.from({ length: perRow }, (_, place) => idOf(number, at * perRow + place));
 }

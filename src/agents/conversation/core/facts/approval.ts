@@ -117,7 +117,6 @@ export const approvalFrames = {
   "approval.resolved": (data: AnswerData): FrameBody => ({ type: "approval.resolved", data }),
 };
 
-/** Returns the number of the next question of an operation. */
 function nextRound({ turn }: TurnStep, item: number): number {
   return (turn.operations.find((operation) => operation.item === item)?.elicited?.round ?? 0) + 1;
 }

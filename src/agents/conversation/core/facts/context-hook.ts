@@ -94,7 +94,6 @@ function earlierHooks(hooks: HooksOfTurn = {}, { workflow }: Pick<PinnedHook, "w
   return defined({ extraction, earlier: isRun ? [...earlier, [assembly, attempt] as const] : undefined });
 }
 
-/** Returns the entry of a failed attempt of a turn's context hook. */
 export function assemblyFailure(
   record: ConversationIdentity,
   turn: Turn,
