@@ -336,6 +336,7 @@ export function dramatis(options: DramatisOptions) {
         if (channel === undefined) throw absentChannel(name);
         return channel.adapter;
       },
+      server: env.DRAMATIS_URL,
     })),
     Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>((env) => ({
       ...application(env),

@@ -1,4 +1,6 @@
 /** Commands that change a conversation or a run, each with one request. */
+import type { ApprovalAnswer } from "../protocol/requests.ts";
+import { isJsonObject, parseJson } from "../shared/json.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
 import { wrongUsage } from "./failure.ts";
 import { count, jsonText } from "./text.ts";
@@ -9,6 +11,20 @@ const WAITING = {
   "<place>": "id of the conversation or the run",
   "<operation>": "id of the operation that waits, see: dramatis list approvals",
 };
+
+const ANSWER = {
+  "--values <json>": "the answer to a question of an MCP server, as JSON",
+  "--round <number>": "the number of the question, see: dramatis list approvals",
+};
+
+/** Returns the answer to a question of an MCP server in the options. The server checks its members. */
+function answerOf({ values, round }: Options): Pick<ApprovalAnswer, "values" | "round"> {
+  const named = round === undefined ? {} : { round: Number(round) };
+  if (values === undefined) return named;
+  const read = parseJson(values);
+  if (isJsonObject(read)) return { values: read, ...named };
+  throw wrongUsage("--values must be a JSON object, such as '{\"count\": 3}'.");
+}
 
 /** Returns the kind of thing that an id names. Throws a failure for the id of a turn, which needs its conversation. */
 export function kindOf(id: string): "conversation" | "run" | "agent" {
@@ -30,12 +46,12 @@ function decision(name: string, approved: boolean): Command {
     name,
     about: `${name === "deny" ? "denies" : "approves"} a call of a tool, or a question of a run, that waits for you`,
     args: WAITING,
-    options: { "--reason <text>": "the model, or the run, gets it" },
-    async run({ client, signal }, [place = "", operation = ""], { reason }) {
+    options: { "--reason <text>": "the model, or the run, gets it", ...(approved && ANSWER) },
+    async run({ client, signal }, [place = "", operation = ""], { reason, ...given }) {
       const text = `${done} ${operation}.`;
       switch (kindOf(place)) {
         case "conversation": {
-          const answer = { approved, ...(reason !== undefined && { reason }) };
+          const answer = { approved, ...(reason !== undefined && { reason }), ...answerOf(given) };
           return {
             value: await client.operations.resolveApproval(place, operation, answer, { signal }),
             text,

@@ -1,6 +1,6 @@
 /** Frames for people: a line per event, and the text of an answer as it streams. */
 import type { Frame } from "../protocol/frames.ts";
-import { clean, count, dollars, short } from "./text.ts";
+import { clean, count, dollars, questionText, short } from "./text.ts";
 
 function inline(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
@@ -47,7 +47,7 @@ function eventOf(frame: Frame, conversationId: string): string | undefined {
     case "tool.deferred":
       return `tool waits for its result until ${frame.data.expiresAt}`;
     case "approval.requested":
-      return `approval of ${frame.data.name}: dramatis approve ${conversationId} ${frame.operationId ?? ""}`;
+      return `approval of ${frame.data.name}: dramatis approve ${conversationId} ${frame.operationId ?? ""}${questionText((frame.data.of ?? frame.data).elicitation)}`;
     case "approval.resolved":
       return `approval ${frame.data.outcome}`;
     case "entry.erased":

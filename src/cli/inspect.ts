@@ -1,5 +1,6 @@
 /** `dramatis inspect`: a conversation, a turn or a run for people: its status, cost, calls, waits and errors. */
 import type { ConversationView, TurnView } from "../protocol/conversation-schemas.ts";
+import type { ElicitationView } from "../protocol/elicitation.ts";
 import type { MoveView } from "../protocol/move-schemas.ts";
 import type { RunView } from "../protocol/run-schemas.ts";
 import type { TraceView } from "../protocol/trace.ts";
@@ -66,8 +67,9 @@ function stateOf({ toolCall, toolResult }: MoveView): string {
 }
 
 /** Returns the command that approves a request. It is never wrapped, so people can copy it. */
-function approve(place: string, operationId: string): string {
-  return `  dramatis approve ${place} ${operationId}`;
+function approve(place: string, operationId: string, question?: ElicitationView): string {
+  const answer = question === undefined ? "" : ` --round ${question.round} --values '{}'`;
+  return `  dramatis approve ${place} ${operationId}${answer}`;
 }
 
 function toolText(move: MoveView, place: string, width: number): string[] {
@@ -76,8 +78,8 @@ function toolText(move: MoveView, place: string, width: number): string[] {
   const { operationId, name, input, approval, agent, runId, attempt } = toolCall;
   const state = stateOf(move);
   const requests = [
-    ...(state === "waits for approval" ? [approve(place, operationId)] : []),
-    ...(agent?.asks ?? []).map((ask) => approve(ask.conversationId, ask.operationId)),
+    ...(state === "waits for approval" ? [approve(place, operationId, approval?.elicitation)] : []),
+    ...(agent?.asks ?? []).map((ask) => approve(ask.conversationId, ask.operationId, ask.elicitation)),
   ];
   return [
     facts(
@@ -86,6 +88,7 @@ function toolText(move: MoveView, place: string, width: number): string[] {
         ["  id", operationId],
         ["  attempts", attempt === undefined ? undefined : String(attempt)],
         ["  input", excerpt(input)],
+        ["  question", approval?.elicitation?.message],
         ["  error", failure(toolResult?.error)],
         ["  result", toolResult?.success ? excerpt(toolResult.result) : undefined],
         ["  agent", agent && `${agent.id} ${agent.conversationId ?? ""}`.trim()],

@@ -4,7 +4,7 @@ import type { TurnRecord } from "../protocol/turn-records.ts";
 import { defined } from "../shared/defined.ts";
 import type { Cli, Command, Options } from "./command.ts";
 import { wrongUsage } from "./failure.ts";
-import { type Column, clean, count, duration, table, time } from "./text.ts";
+import { type Column, clean, count, duration, questionText, table, time } from "./text.ts";
 
 const PAGE_OPTIONS = {
   "--limit <n>": "items of the page, 20 by default",
@@ -168,7 +168,10 @@ export const LIST_COMMANDS: readonly Command[] = [
     },
     row: (item) =>
       item.kind === "tool"
-        ? [`${item.conversationId} ${item.operationId}`, `${item.name} ${JSON.stringify(item.input ?? {})}`]
+        ? [
+            `${item.conversationId} ${item.operationId}`,
+            `${item.name}${questionText(item.elicitation)} ${JSON.stringify(item.input ?? {})}`,
+          ]
         : [`${item.runId} ${item.operationId}`, item.prompt],
   }),
   listCommand({

@@ -4,6 +4,7 @@
  * CLITEXT-1  Tables fit the terminal. Only free text is shortened: ids stay whole, so people can copy them.
  * CLITEXT-2  Text of people and models has no control characters, so it cannot steer the terminal.
  */
+import type { ElicitationView } from "../protocol/elicitation.ts";
 
 /** Columns without a terminal. */
 export const DEFAULT_WIDTH = 80;
@@ -158,4 +159,9 @@ export function dollars(amount: number): string {
 /** Returns `1 call`, or `2 calls`. */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** Returns the question of an MCP server, with the option that names it in an answer; empty without a question. */
+export function questionText(question: ElicitationView | undefined): string {
+  return question === undefined ? "" : ` asks (--round ${question.round}): ${question.message}`;
 }

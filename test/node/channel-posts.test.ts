@@ -1,9 +1,17 @@
 /** What a thread of a channel posts, and when a post is repeated. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { afterAttempt, MAX_ATTEMPTS, partsOf, pauseMs, textOf } from "../../src/agents/channel/core/posts.ts";
+import {
+  afterAttempt,
+  MAX_ATTEMPTS,
+  partsOf,
+  pauseMs,
+  pressed,
+  textOf as textAt,
+} from "../../src/agents/channel/core/posts.ts";
 import type { ChannelDelivery } from "../../src/protocol/channels.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import type { SubscribedFrame } from "../../src/protocol/subscribers.ts";
 
 const error = { code: "ratelimited", message: "Later." };
 const failed = (retryable: boolean): ChannelDelivery => ({ status: "failed", retryable, error });
@@ -76,6 +84,9 @@ describe("parts of a text", () => {
   });
 });
 
+const place = { conversationId: "conv_1" };
+const textOf = (frame: SubscribedFrame, withInterim: boolean) => textAt(frame, withInterim, place);
+
 describe("CHANNEL-4 the text of a frame", () => {
   const frame = (part: Pick<Frame, "type" | "data">) =>
     // SAFETY: the parts are those of the type.
@@ -122,5 +133,60 @@ describe("CHANNEL-4 the text of a frame", () => {
       approval: { operationId: "op_2" },
       text: expect.stringContaining('"to": "Eve"'),
     });
+  });
+
+  const asked = (elicitation: object, more: object = {}) => {
+    const data = { name: "order", input: { item: "pen" }, expiresAt: "2026-01-02T00:00:00Z", elicitation };
+    return frame({ type: "approval.requested", data: { ...data, ...more } as never });
+  };
+
+  test("CHANNEL-9 of a question shows it, without buttons if the answer has values or an address", () => {
+    const form = asked({ message: "How many?\nAnd when?", schema: { type: "object" }, round: 1 });
+    const text = textOf(form, true);
+    expect(text).toEqual({ text: expect.stringContaining("> How many?\n> And when?") });
+    expect(text?.text).toContain('"item": "pen"');
+    expect(text?.text).toContain("Answer in the console.");
+    const server = "https://agents.example.com/";
+    expect(textAt(form, true, { ...place, server })?.text).toContain(
+      "Answer in the console: https://agents.example.com/c/conv_1",
+    );
+    const url = textOf(asked({ message: "Sign in.", host: "login.example.com", round: 1 }), true);
+    expect(url).toEqual({ text: expect.stringContaining("login.example.com") });
+    expect(textOf(asked({ message: "Sure?", round: 2 }), true)).toMatchObject({
+      approval: { operationId: "op_1#2" },
+      text: expect.stringContaining("> Sure?"),
+    });
+    const of = {
+      operationId: "op_2",
+      name: "order",
+      input: {},
+      elicitation: { message: "Whose?", round: 1 },
+    };
+    expect(textOf(asked({}, { of, elicitation: undefined }), true)).toMatchObject({
+      approval: { operationId: "op_2#1" },
+      text: expect.stringContaining("> Whose?"),
+    });
+    const { input: _, ...large } = of;
+    expect(textOf(asked({}, { of: large }), true)).toEqual({
+      text: expect.stringContaining("its input is too long for this place"),
+    });
+  });
+
+  test("CHANNEL-9 of a workflow that waits for a person says where to answer", () => {
+    const held = frame({ type: "work.held", data: { runId: "run_1" } });
+    expect(textOf(held, true)).toEqual({ text: expect.stringContaining("Answer in the console.") });
+    expect(textAt(held, true, { ...place, server: "https://agents.example.com" })?.text).toContain(
+      "https://agents.example.com/runs/run_1",
+    );
+    expect(textOf(frame({ type: "work.held", data: {} }), true), "an agent, which asks itself").toBeNull();
+  });
+
+  test("CHANNEL-9 the id of a button has the round of its question", () => {
+    expect(pressed("op_1", true)).toEqual({ operationId: "op_1", answer: { approved: true } });
+    expect(pressed("op_1#2", true)).toEqual({
+      operationId: "op_1",
+      answer: { approved: true, round: 2, values: {} },
+    });
+    expect(pressed("op_1#2", false)).toEqual({ operationId: "op_1", answer: { approved: false, round: 2 } });
   });
 });

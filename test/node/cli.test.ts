@@ -287,6 +287,31 @@ test("G23 the line of a request for approval is a command that can be copied", (
   expect(frame && frameLine(frame, ID, 120)).toContain(`dramatis approve ${ID} op_1`);
 });
 
+test("G23 ELICIT-5 the inbox and the line of a request show the question of a server, and approve sends its values", async () => {
+  const elicitation = { message: "How many?", schema: { type: "object" }, round: 2 };
+  const frame = parseFrame(
+    JSON.stringify({
+      ...{ v: 1, type: "approval.requested", time: "2026-03-01T10:00:00.000Z", operationId: "op_1" },
+      data: { name: "order", input: {}, elicitation },
+    }),
+  );
+  expect(frame && frameLine(frame, ID, 200)).toMatch(/op_1 asks \(--round 2\): How many\?$/);
+  const approval = { kind: "tool", conversationId: ID, operationId: "op_1", name: "order", elicitation };
+  const sent: unknown[] = [];
+  const client = {
+    approvals: { list: async () => ({ approvals: [approval] }) },
+    operations: { resolveApproval: async (...request: unknown[]) => sent.push(request[2]) },
+  };
+  // SAFETY: the commands use these members only.
+  const cli = { client, width: 180 } as unknown as Cli;
+  const run = (name: string, args: string[], options: object) =>
+    COMMANDS.find((command) => command.name === name)?.run(cli, args, { ...options });
+  expect((await run("list approvals", [], {}))?.text).toContain("order asks (--round 2): How many?");
+  await run("approve", [ID, "op_1"], { values: '{"count": 3}', round: "2" });
+  expect(sent).toEqual([{ approved: true, values: { count: 3 }, round: 2 }]);
+  await expect(run("approve", [ID, "op_1"], { values: "3", round: "2" })).rejects.toThrow(/--values must be/);
+});
+
 test("G23 A70 a list of turns has the agent and the message, and tells failed, stopped and incomplete work apart", async () => {
   const turn = {
     ...{ id: "turn_1", conversationId: ID, agentId: "assistant", userId: "ada" },

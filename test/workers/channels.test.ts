@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { charactersOf } from "../../src/protocol/ids.ts";
 import { sha256Hex } from "../../src/shared/sha256.ts";
 import type { SentMail, SlackChannel, SlackMessage } from "../support/slack-server.ts";
+import { postTool } from "./authoring.ts";
 import { Play } from "./provider.ts";
 import { email } from "./worker.ts";
 import { request } from "./world.ts";
@@ -452,6 +453,74 @@ describe("I15 Slack", () => {
     expect(await play.runs()).toHaveLength(1);
     expect((await place.press(message, "reject")).status).toBe(200);
     expect((await place.texts(4)).at(-1)).toContain("I cannot take this message");
+  });
+
+  test("CHANNEL-9 A2ACALL-12 a button answers the question of a server, and its answer counts for this question only", async () => {
+    const a2a = `${env.A2A_URL}/channel-${crypto.randomUUID()}`;
+    const tool = await postTool(`channel-${crypto.randomUUID().slice(0, 8)}`, "ask_far", { a2a });
+    const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
+    const id = `channel-far-${crypto.randomUUID().slice(0, 8)}`;
+    const body = JSON.stringify({ id, persona: { identity, tools: { toolIds: [tool] } } });
+    expect((await request("/api/agents", { method: "POST", body })).status).toBe(201);
+    const place = new Place();
+    const say = async (input: object) => {
+      const play = new Play({ replies: [[{ call: "ask_far", input }], [{ text: "Done." }]] });
+      await place.sayTo(id, play.content);
+      return play;
+    };
+    const first = await say({ message: "confirm Refund 5?" });
+    await place.texts(1);
+    const told = JSON.stringify((await first.requests())[1]?.body.messages);
+    const [, task_id] = /task_id\W+([\w-]+)/.exec(told) ?? [];
+    await say({ message: "approve", task_id });
+    const [, question] = await place.texts(2);
+    expect(question).toContain("> Refund 5?");
+    const message = (await place.seen()).messages.at(-1);
+    if (message === undefined) throw new Error("There is no question.");
+    expect((await place.press(message, "approve")).status).toBe(200);
+    expect((await place.texts(3)).at(-1)).toBe("Done.");
+    const runs = await fetch(a2a.replace(/\/([^/]+)$/, "/control/$1/runs"));
+    expect(await runs.json()).toEqual(["confirm Refund 5?", "approve"]);
+  });
+
+  test("CHANNEL-9 a workflow that waits for a person is announced in the thread", async () => {
+    const library = `channel-flow-${crypto.randomUUID().slice(0, 8)}`;
+    const inputSchema = { type: "object" };
+    const steps = [{ ref: "ask", action: { kind: "human.approve", prompt: "Send it?" } }];
+    const nodes = [{ ref: "ask", task: "ask" }];
+    const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
+    for (const [path, body] of [
+      [`libraries/${library}/tasks`, { id: "ask", inputSchema, steps }],
+      [
+        `libraries/${library}/workflows`,
+        { id: "flow", inputSchema, initialNode: "ask", nodes, transitions: [] },
+      ],
+      [
+        `libraries/${library}/tools`,
+        {
+          ...{ id: "asks", name: "asks", description: "Asks." },
+          target: { workflow: `${library}/flow` },
+        },
+      ],
+      ["agents", { id: library, persona: { identity, tools: { toolIds: [`${library}/asks`] } } }],
+    ] as const) {
+      const posted = await request(`/api/${path}`, { method: "POST", body: JSON.stringify(body) });
+      expect(posted.status, await posted.text()).toBe(201);
+    }
+    const place = new Place();
+    const play = new Play({ replies: [[{ call: "asks", input: {} }], [{ text: "I asked." }]] });
+    await place.sayTo(library, play.content);
+    expect(await place.texts(1)).toEqual([
+      "A workflow waits for an answer of a person. Answer in the console.",
+    ]);
+    const inbox = await request("/api/approvals?kind=gate&limit=100", {}, place.principal());
+    const { approvals } = (await inbox.json()) as { approvals: { runId: string; operationId: string }[] };
+    const [{ runId, operationId } = { runId: "", operationId: "" }] = approvals;
+    const path = `/api/runs/${runId}/gates/${operationId}`;
+    const body = JSON.stringify({ answer: { approved: true } });
+    const answered = await request(path, { method: "POST", body }, place.principal());
+    expect(answered.status, await answered.text()).toBe(200);
+    expect((await place.texts(2)).at(-1)).toBe("I asked.");
   });
 
   test("SLACK-3 a button in a thread without a conversation begins none", async () => {

@@ -730,6 +730,30 @@ describe("I11 a question of a server is a request for approval", () => {
     expect(ended.flatMap(({ delta = "" }) => delta).join("")).toContain("Done.");
   });
 
+  test("ELICIT-2 A2A-2 A2A-6 a client of A2A gets the question with its schema, and answers it", async () => {
+    const agent = await agentWith(["mcp:desk/ask"]);
+    const rpc = async (parts: object[], taskId?: string) => {
+      const message = { messageId: crypto.randomUUID(), role: "ROLE_USER", parts, taskId };
+      const body = { jsonrpc: "2.0", id: 1, method: "SendMessage", params: { message } };
+      const response = await send(`/a2a/${agent}`, { method: "POST", body: JSON.stringify(body) }, ADA);
+      return JSON.parse(await response.text());
+    };
+    const call = { call: "mcp__desk__ask", input: { text: "form" } };
+    const script = new Play({ replies: [[call], [{ text: "Done." }]] });
+    const { task } = (await rpc([{ text: script.content }])).result;
+    const [shown, { data }] = task.status.message.parts;
+    expect(shown.text).toContain("The server of the tool asks: Sure?");
+    expect(data.answer).toMatchObject({ properties: { approved: {}, values: { required: ["sure"] } } });
+    for (const part of [{ text: "approve" }, { data: { approved: true, id: data.id } }])
+      expect((await rpc([part], task.id)).error.message).toMatch(/sure|question/);
+    const answer = { id: data.id, approved: true, values: { sure: true } };
+    const wrong = { ...answer, id: data.id.replace(/\d+$/, "2") };
+    expect((await rpc([{ data: wrong }], task.id)).error.message).toContain("another question");
+    const ended = (await rpc([{ data: answer }], task.id)).result.task;
+    expect(ended.status.state).toBe("TASK_STATE_COMPLETED");
+    expect(JSON.stringify((await script.requests())[1]?.body.messages)).toContain("sure");
+  });
+
   test("ELICIT-5 AGUI-5 of two answers that come together, both count or none", async () => {
     const agent = await agentWith(["mcp:desk/ask"]);
     const threadId = crypto.randomUUID();

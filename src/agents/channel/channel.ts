@@ -19,6 +19,8 @@ import type { ChannelRecord } from "./store.ts";
 export interface ChannelApplication extends Pick<Application, "actors" | "location"> {
   /** Throws `UNAVAILABLE`, retriable, if the application has no such channel. */
   adapter(channel: string): ChannelAdapter;
+  /** The address of the server, which has the console; absent if it is unknown. */
+  server?: string | undefined;
 }
 
 export function createChannelClass<Env extends Cloudflare.Env>(
@@ -37,6 +39,7 @@ export function createChannelClass<Env extends Cloudflare.Env>(
         return this.#runtime.dueIn;
       }).arm,
       adapter: (channel) => this.#application.adapter(channel),
+      server: this.#application.server,
       conversation: (tenant, id) => this.#application.actors.conversation(tenant, id),
       conversationIdOf: (...of) => this.#conversationIdOf(...of),
       self: () => {

@@ -41,6 +41,8 @@ export interface ChannelPorts extends WakeupPorts, ThreadPorts {
   keyValue: KeyValue;
   /** Returns the adapter of a channel. Throws `UNAVAILABLE`, retriable, if the application lacks the channel. */
   adapter(channel: string): ChannelAdapter;
+  /** The address of the server, which has the console; absent if it is unknown. */
+  server?: string | undefined;
 }
 
 export class ChannelRuntime {
@@ -124,7 +126,8 @@ export class ChannelRuntime {
       // Somebody else began the turn, such as a reader in the console.
       if (place?.conversationId !== from) continue;
       const adapter = this.ports.adapter(record.channel);
-      const text = textOf(frame, adapter.edit !== undefined);
+      const { server } = this.ports;
+      const text = textOf(frame, adapter.edit !== undefined, { conversationId: from, server });
       if (text === null) continue;
       const replaced = frame.type === "turn.failed" ? OPEN_PREVIEW : undefined;
       const parts = partsOf(text.text, adapter.maxLength);

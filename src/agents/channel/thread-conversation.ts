@@ -5,10 +5,11 @@ import type { ActorAddress } from "../../protocol/envelope.ts";
 import { defined } from "../../shared/defined.ts";
 import { notFound, type Result, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
+import { pressed } from "./core/posts.ts";
 import type { ChannelRecord, ChannelStore, WaitingInput } from "./store.ts";
 
 /** The frames that cause posts. */
-const TYPES = ["message.completed", "turn.failed", "approval.requested"] as const;
+const TYPES = ["message.completed", "turn.failed", "approval.requested", "work.held"] as const;
 
 type Answer = NonNullable<ChannelInput["answer"]>;
 
@@ -66,12 +67,13 @@ export class ThreadConversation {
   }
 
   /** Gives an answer to the conversation that asked. Only people who wrote in the thread may answer. An answer begins no conversation. */
-  async #resolve(subject: string, { operationId, approved }: Answer): Promise<null> {
+  async #resolve(subject: string, { operationId: id, approved }: Answer): Promise<null> {
     const { tenant } = this.#record();
+    const { operationId, answer } = pressed(id, approved);
     let result: Result<unknown> = { ok: false, error: notFound("Nothing waits for an answer.").toData() };
-    for (const id of this.ports.store.conversations()) {
-      const conversation = await this.ports.conversation(tenant, id);
-      result = await conversation.resolveApproval(principalOf(tenant, subject), operationId, { approved });
+    for (const at of this.ports.store.conversations()) {
+      const conversation = await this.ports.conversation(tenant, at);
+      result = await conversation.resolveApproval(principalOf(tenant, subject), operationId, answer);
       if (result.ok || (result.error.code !== "NOT_FOUND" && result.error.code !== "FORBIDDEN")) break;
     }
     unwrap(result);

@@ -65,6 +65,8 @@ export class TaskEncoder {
       case "approval.requested": {
         const { of, ...own } = frame.data;
         const { rule, requester } = of ?? own;
+        // A call may ask another question.
+        this.#asked = "";
         this.#asks.set(of?.operationId ?? operationId, {
           callId: operationId,
           ...defined({ rule, requester }),

@@ -2,11 +2,11 @@
  * The requests of A2A: their schemas, and the conversion of a message to a turn or to answers. Pure.
  *
  * A2A-6  A message without a task starts a turn. A message with a task answers the requests of the task. The answer is a data part
- *        `{ approved, reason?, id? }` for each request. If there is one request, the texts `approve` and `deny` answer it, too. The same message
- *        again answers the same requests, so a repeat has no further effect.
+ *        `{ approved, reason?, values?, id? }` for each request. If there is one request, the texts `approve` and `deny` answer it, too. The same
+ *        message again answers the same requests, so a repeat has no further effect.
  */
 import { z } from "zod";
-import { approvalFields, identifier, type StartTurn } from "../../protocol/requests.ts";
+import { type ApprovalAnswer, approvalFields, identifier, type StartTurn } from "../../protocol/requests.ts";
 import { anyValue } from "../../protocol/scalars.ts";
 import type { TaskFilter } from "../../protocol/turn-records.ts";
 import { parseContent } from "../../shared/content.ts";
@@ -150,11 +150,7 @@ export function turnOfMessage({ messageId, parts }: SentMessage): StartTurn {
   return { content: parseContent(userContent(parts, toPart), PARTS), idempotencyKey: messageId };
 }
 
-interface MessageAnswer {
-  operationId: string;
-  approved: boolean;
-  reason?: string;
-}
+type MessageAnswer = ApprovalAnswer & { operationId: string };
 
 /** Returns the answers of a message to requests of its task (A2A-6). Throws `INVALID_INPUT`. */
 export function answersOfMessage({ parts }: SentMessage, asked: readonly QuestionPlace[]): MessageAnswer[] {
@@ -168,17 +164,19 @@ export function answersOfMessage({ parts }: SentMessage, asked: readonly Questio
       'Must answer the requests of the task. Send a data part {"approved": true}, or the text "approve" or "deny".',
     );
   const answered = new Set<string>();
-  return answers.map(({ id, path, approved, reason }) => {
+  return answers.map(({ id = "", path, ...given }) => {
     const [first, ...others] = asked;
-    const place = id === undefined ? first : asked.find((one) => questionKey(one) === id);
+    const [, key, shownRound] = /^(.*?)(?::(\d+))?$/s.exec(id) ?? [];
+    const place = id === "" ? first : asked.find((one) => questionKey(one) === key);
     if (place === undefined) throw invalidAt(path, "Must have the id of a request of the task.");
-    if (id === undefined && others.length > 0)
+    if (id === "" && others.length > 0)
       throw invalidAt(path, "The task has several requests. Send a data part with the id of each.");
     const { operationId } = place;
     if (answered.has(operationId))
       throw invalidAt(path, "Must answer another request than the parts before it.");
     answered.add(operationId);
-    return { operationId, approved, ...defined({ reason }) };
+    if (shownRound === undefined) return { operationId, ...given };
+    return { operationId, round: Number(shownRound), ...(given.approved && { values: {} }), ...given };
   });
 }
 

@@ -13,7 +13,7 @@ import type { Content } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { answerCount, answerOf } from "../answer.ts";
-import { APPROVAL_FORM, type Question, questionKey } from "../mcp/questions.ts";
+import { answerForm, type Question, type QuestionPlace, questionKey } from "../mcp/questions.ts";
 import { taskId } from "../mcp/tasks.ts";
 import type { A2aArtifact, A2aMessage, A2aPart, A2aTask, StreamEvent, TaskStatus } from "./wire.ts";
 
@@ -127,13 +127,20 @@ export function askingStatus(
   questions: readonly Question[],
   timestamp: string,
 ): TaskStatus {
-  const parts = questions.flatMap(({ place: asked, message }) => [
+  const parts = questions.flatMap(({ place: asked, message, elicitation }) => [
     { text: message },
     // SAFETY: a JSON Schema is JSON.
-    { data: { id: questionKey(asked), answer: APPROVAL_FORM as unknown as JsonObject } },
+    { data: { id: requestId(asked, elicitation?.round), answer: answerForm(elicitation) as JsonObject } },
   ]);
-  const name = questions.map(({ place: { operationId } }) => operationId).join("_");
+  const name = questions
+    .map(({ place: { operationId }, elicitation }) => `${operationId}${elicitation?.round ?? ""}`)
+    .join("_");
   return { state: "TASK_STATE_INPUT_REQUIRED", message: agentMessage(place, name, parts), timestamp };
+}
+
+/** Returns the id of a request. The id of a question of an MCP server has its round, so that an answer counts for this question only. */
+function requestId(place: QuestionPlace, round?: number): string {
+  return round === undefined ? questionKey(place) : `${questionKey(place)}:${round}`;
 }
 
 export function replyArtifact(number: number, text: string): A2aArtifact {

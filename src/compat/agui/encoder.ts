@@ -19,7 +19,7 @@ import type { WireError } from "../../protocol/move-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonValue } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { APPROVAL_FORM, approvalText } from "../mcp/questions.ts";
+import { answerForm, approvalText } from "../mcp/questions.ts";
 import { type Piece, SentText } from "../sent-text.ts";
 import { AGUI_VERSION, type AgUiEvent, type AgUiMessage, type Interrupt, type RunOutcome } from "./events.ts";
 import { interruptId } from "./interrupt-id.ts";
@@ -222,7 +222,7 @@ export class RunEncoder {
     const { turnId, toolCallId, message, expiresAt, elicitation } = asked;
     const call = { conversationId, turnId, operationId };
     const id = interruptId({ call, ...defined({ round: elicitation?.round }) });
-    const responseSchema = elicitation === undefined ? APPROVAL_FORM : withValues(elicitation);
+    const responseSchema = answerForm(elicitation);
     return [{ id, reason: "tool_call", message, toolCallId, responseSchema, expiresAt }];
   }
 
@@ -307,11 +307,6 @@ export class RunEncoder {
     message.isOpen = false;
     return [{ type: "TEXT_MESSAGE_END", messageId: shownId(message) }];
   }
-}
-
-/** Returns the schema of an approval with the values that an MCP server asks for. */
-function withValues({ schema = { type: "object" } }: ElicitationView): Record<string, unknown> {
-  return { ...APPROVAL_FORM, properties: { ...APPROVAL_FORM.properties, values: schema } };
 }
 
 function shownId({ id, version }: { id: string; version: number }): string {

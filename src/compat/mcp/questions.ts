@@ -27,6 +27,8 @@ export interface Question<Place extends QuestionPlace = QuestionPlace> {
   /** A form for the client; `undefined` if its forms cannot ask it. */
   form: ElicitRequestFormParams | undefined;
   message: string;
+  /** The question of an MCP server during the call. */
+  elicitation?: ElicitationView;
 }
 
 export interface GivenAnswer {
@@ -86,7 +88,7 @@ export function questionsOfTurn(
       const message = approvalText(agent, name, input, elicitation);
       // A form cannot have the values of another server's question beside the approval.
       const form = elicitation === undefined ? { message, requestedSchema: APPROVAL_FORM } : undefined;
-      return { place, message, form };
+      return { place, message, form, ...defined({ elicitation }) };
     });
 }
 
@@ -102,7 +104,7 @@ export function approvalText(
 }
 
 /** The JSON Schema of an answer to a request for approval. */
-export const APPROVAL_FORM: ElicitRequestFormParams["requestedSchema"] = {
+const APPROVAL_FORM: ElicitRequestFormParams["requestedSchema"] = {
   type: "object",
   properties: {
     approved: { type: "boolean", title: "Approve", description: "The call runs as shown." },
@@ -110,6 +112,13 @@ export const APPROVAL_FORM: ElicitRequestFormParams["requestedSchema"] = {
   },
   required: ["approved"],
 };
+
+/** Returns the JSON Schema of an answer, with the values for the question of an MCP server if the call has one. */
+export function answerForm(elicitation?: ElicitationView): Record<string, unknown> {
+  if (elicitation === undefined) return APPROVAL_FORM;
+  const { schema = { type: "object" } } = elicitation;
+  return { ...APPROVAL_FORM, properties: { ...APPROVAL_FORM.properties, values: schema } };
+}
 
 export function questionsOfRun({ id, gates }: RunView, principal: Principal): Question[] {
   return gates

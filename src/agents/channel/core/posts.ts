@@ -4,8 +4,12 @@
  * CHANNEL-5  A text is shown at most once. In a channel that edits, a post first sends a placeholder, and then replaces it by the text. Both
  *            are repeated until they succeed: a second placeholder shows no text, and a repeated replacement has no effect. In other
  *            channels a post is repeated only if it surely failed. After a crash the result is unknown, so the post is not sent again.
+ * CHANNEL-9  A post with a question of a server shows the question. It has buttons only if the answer has no values. The id of a button has
+ *            the round of the question, so that a press answers this question only. A post names a workflow that waits for a person.
  */
 import type { ChannelDelivery, ChannelText } from "../../../protocol/channels.ts";
+import type { ElicitationView } from "../../../protocol/elicitation.ts";
+import type { ApprovalAnswer } from "../../../protocol/requests.ts";
 import type { SubscribedFrame } from "../../../protocol/subscribers.ts";
 import { backoffMs } from "../../../shared/backoff.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -21,13 +25,6 @@ const MAX_PAUSE_MS = 600_000;
 const MAX_ASKED_MS = 3_600_000;
 /** A request for approval with a longer input has no buttons. In UTF-16 units. */
 const MAX_INPUT_LENGTH = 8_000;
-
-/** The posts of frames without their data. */
-const TOO_LONG: Partial<Record<SubscribedFrame["type"], string>> = {
-  "message.completed": "The answer is too long for this place. Read it in the console.",
-  "approval.requested":
-    "A call needs an approval, and its input is too long for this place. Answer in the console.",
-};
 
 export interface Post {
   seq: number;
@@ -65,12 +62,31 @@ export function pauseMs(attempts: number): number {
   return backoffMs(attempts, FIRST_PAUSE_MS, MAX_PAUSE_MS);
 }
 
+/** The place of a frame. `server` is the address of the server, which has the console; absent if it is unknown. */
+export interface FramePlace {
+  conversationId: string;
+  server?: string | undefined;
+}
+
 /** Returns the text that a frame posts; `null` without a text. `withInterim`: texts beside calls of tools are posted, too. */
-export function textOf(frame: SubscribedFrame, withInterim: boolean): ChannelText | null {
-  if (frame.omitted) {
-    const text = TOO_LONG[frame.type];
-    return text === undefined ? null : { text };
-  }
+export function textOf(
+  frame: SubscribedFrame,
+  withInterim: boolean,
+  { conversationId, server }: FramePlace,
+): ChannelText | null {
+  const inConsole = (path = `/c/${conversationId}`) =>
+    server === undefined ? "in the console." : `in the console: ${server.replace(/\/+$/, "")}${path}`;
+  const tooLong = (name: string) =>
+    `${name} needs an approval, and its input is too long for this place. Answer ${inConsole()}`;
+  if (frame.omitted)
+    switch (frame.type) {
+      case "message.completed":
+        return { text: `The answer is too long for this place. Read it ${inConsole()}` };
+      case "approval.requested":
+        return { text: tooLong("A call") };
+      default:
+        return null;
+    }
   switch (frame.type) {
     case "message.completed": {
       const { content, interim } = frame.data;
@@ -79,19 +95,46 @@ export function textOf(frame: SubscribedFrame, withInterim: boolean): ChannelTex
     case "turn.failed":
       // The message of the error may name servers.
       return { text: `I could not answer (${frame.data.error.code}).` };
+    case "work.held": {
+      const { runId } = frame.data;
+      if (runId === undefined) return null;
+      return { text: `A workflow waits for an answer of a person. Answer ${inConsole(`/runs/${runId}`)}` };
+    }
     case "approval.requested": {
-      const { name, input, of } = frame.data;
-      const asked = of ?? { name, input };
+      const { name, input, elicitation, of } = frame.data;
+      const asked = of ?? { name, input, elicitation };
+      if (asked.input === undefined) return { text: tooLong(`\`${asked.name}\``) };
       const shown = JSON.stringify(asked.input, null, 2);
-      const text = `\`${asked.name}\` needs an approval:\n\n\`\`\`json\n${shorten(shown, MAX_INPUT_LENGTH)}\n\`\`\``;
+      const about = asked.elicitation === undefined ? "needs an approval:" : questionOf(asked.elicitation);
+      const text = `\`${asked.name}\` ${about}\n\n\`\`\`json\n${shorten(shown, MAX_INPUT_LENGTH)}\n\`\`\``;
       // A person approves only an input that is shown whole.
       if (shown.length > MAX_INPUT_LENGTH)
-        return { text: `${text}\n\nThe input is longer. Answer in the console.` };
-      return { text, approval: { operationId: of?.operationId ?? frame.operationId ?? "" } };
+        return { text: `${text}\n\nThe input is longer. Answer ${inConsole()}` };
+      const { schema, host, round } = asked.elicitation ?? {};
+      if (schema !== undefined || host !== undefined) return { text: `${text}\n\nAnswer ${inConsole()}` };
+      const operationId = of?.operationId ?? frame.operationId ?? "";
+      return { text, approval: { operationId: buttonId(operationId, round) } };
     }
     default:
       return null;
   }
+}
+
+function questionOf({ message, host }: ElicitationView): string {
+  const address = host === undefined ? "" : `\n\nIt wants you to open an address at ${host}.`;
+  return `asks:\n\n${message.replaceAll(/^/gm, "> ")}${address}\n\nThe input of the call:`;
+}
+
+/** Returns the id of a button: the operation, and the round of its question. */
+function buttonId(operationId: string, round: number | undefined): string {
+  return round === undefined ? operationId : `${operationId}#${round}`;
+}
+
+/** Returns the operation that a button answers, and the answer (CHANNEL-9). */
+export function pressed(id: string, approved: boolean): { operationId: string; answer: ApprovalAnswer } {
+  const [operationId = "", round] = id.split("#");
+  if (round === undefined) return { operationId, answer: { approved } };
+  return { operationId, answer: { approved, round: Number(round), ...(approved && { values: {} }) } };
 }
 
 /** Divides a text into parts of at most `max` units, if possible between lines or words. The parts together are the text, without blank ends. */
