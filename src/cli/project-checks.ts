@@ -208,6 +208,13 @@ function classProblems({ migrations }: Config, code: string | null, main = "", r
         `${main} does not export ${name}, which a migration names. Add ${name} to \`export const { … } = app\`, or remove it from \`migrations\`.`,
       ),
     ),
+    ...(exported?.has("Channel") === false && /\bchannels\s*[:,]/.test(withoutComments(code ?? ""))
+      ? [
+          failed(
+            `${main} has \`channels\` and does not export Channel, so channels answer 503. Add it to \`export const { … } = app\`, and to a new migration.`,
+          ),
+        ]
+      : []),
     ...missing.map((name) =>
       failed(`${main} does not export ${name}. Add it to \`export const { … } = app\`.`),
     ),
@@ -234,9 +241,13 @@ function actorClasses(code: string, main: string, read: Read): string[] {
   return [code, ...modules].flatMap((text) => [...text.matchAll(ACTOR_CLASS)].map(([, name = ""]) => name));
 }
 
+function withoutComments(code: string): string {
+  return code.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
+}
+
 /** Returns the names that a module exports; `null` if other modules add names. */
 function exportedNames(code: string): Set<string> | null {
-  const text = code.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
+  const text = withoutComments(code);
   if (/\bexport\s*\*/.test(text)) return null;
   const lists = [...text.matchAll(/\bexport\s+(?:(?:const|let|var)\s*)?\{([^}]*)\}/g)];
   const declared = [...text.matchAll(/\bexport\s+(?:abstract\s+)?(?:class|const|let|var|function)\s+(\w+)/g)];

@@ -1,6 +1,6 @@
 /** Projects and workspaces over HTTP. */
 import type { z } from "zod";
-import type { ProjectSecretView, projectSecretBody } from "../protocol/project-secrets.ts";
+import type { ProjectSecretList, ProjectSecretView, projectSecretBody } from "../protocol/project-secrets.ts";
 import type {
   Branches,
   commitView,
@@ -39,7 +39,7 @@ export interface ProjectsClient {
    */
   update(id: string, change: ProjectChange, options?: RequestOptions): Promise<Project>;
   /** Lists the secrets, without their values. For authors, operators and administrators. */
-  secrets(id: string, options?: RequestOptions): Promise<{ secrets: ProjectSecretView[] }>;
+  secrets(id: string, options?: RequestOptions): Promise<ProjectSecretList>;
   /**
    * Stores a secret. Requests of `http.request` in the project carry it to its hosts. For operators and administrators.
    *

@@ -69,6 +69,12 @@ export class D1ProjectSecrets {
     return stored === undefined ? undefined : { id, ...target, updatedAt: toIso(now) };
   }
 
+  /** The reason why no secret can be stored or read now; `undefined` with a key. */
+  get keyProblem(): string | undefined {
+    if (new TextEncoder().encode(this.key).byteLength >= MIN_KEY_BYTES) return undefined;
+    return `Secrets of projects need the variable SECRETS_KEY with at least ${MIN_KEY_BYTES} bytes, for example of \`openssl rand -base64 48\`. Set it in .dev.vars or with \`npx wrangler secret put SECRETS_KEY\`, then restart the server.`;
+  }
+
   /** Returns the secrets of a project without their values, by their ids. */
   async list({ tenant, projectId }: ProjectPlace): Promise<ProjectSecretView[]> {
     const rows = await this.#queries.read<{ id: string; target: string; updated_at: number }>(
@@ -122,12 +128,9 @@ export class D1ProjectSecrets {
 
   /** Returns the key. Throws `UNSUPPORTED` without one. */
   async #encryptionKey(): Promise<Uint8Array> {
+    const { keyProblem } = this;
+    if (keyProblem !== undefined) throw new DramatisError("UNSUPPORTED", keyProblem);
     const bytes = new TextEncoder().encode(this.key);
-    if (bytes.byteLength < MIN_KEY_BYTES)
-      throw new DramatisError(
-        "UNSUPPORTED",
-        `Secrets of projects need the variable SECRETS_KEY with at least ${MIN_KEY_BYTES} bytes. Set it, for example with \`openssl rand -base64 48\`.`,
-      );
     return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   }
 }

@@ -61,3 +61,13 @@ export const projectSecretView = z
   .meta({ id: "ProjectSecret", description: "A secret of a project, without its value." });
 
 export type ProjectSecretView = z.infer<typeof projectSecretView>;
+
+export const projectSecretList = z.strictObject({
+  secrets: z.array(projectSecretView),
+  problem: z
+    .string()
+    .describe("The reason why the server can store no secret now, and the fix.")
+    .exactOptional(),
+});
+
+export type ProjectSecretList = z.infer<typeof projectSecretList>;

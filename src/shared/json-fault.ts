@@ -1,5 +1,6 @@
 /** Describes text that should be a JSON object and is not: the fault, its position, and the text there. Pure. */
 import { isJson, isJsonObject, type Json, MAX_DEPTH } from "./json.ts";
+import { faultPosition } from "./json-position.ts";
 import { shapeProblem } from "./json-shape.ts";
 import { piece } from "./text.ts";
 
@@ -15,7 +16,7 @@ export function objectFault(text: string): string {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    const at = positionOf(error, text);
+    const at = faultPosition(error, text);
     return `are not JSON: ${reasonOf(error)} at position ${at}, ${quoted(text, at)}`;
   }
   if (isJsonObject(value))
@@ -44,34 +45,4 @@ function reasonOf(error: unknown): string {
   return message
     .replace(/(?: in JSON)? at position.*$/s, "")
     .replace(/, (?:\.\.\.)?".*is not valid JSON$/s, "");
-}
-
-/** Finds the first character that cannot follow the characters before it in JSON. */
-function positionOf(error: unknown, text: string): number {
-  const known = reportedPosition(error, text);
-  if (known !== undefined) return known;
-  let [good, bad] = [0, text.length];
-  while (bad - good > 1) {
-    const middle = Math.floor((good + bad) / 2);
-    if (isBeginning(text.slice(0, middle))) good = middle;
-    else bad = middle;
-  }
-  return good;
-}
-
-function isBeginning(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch (error) {
-    return (reportedPosition(error, text) ?? -1) >= text.length;
-  }
-}
-
-/** Returns the position in the engine's message, if it has a position. */
-function reportedPosition(error: unknown, text: string): number | undefined {
-  const message = error instanceof Error ? error.message : "";
-  const [, position] = /at position (\d+)/.exec(message) ?? [];
-  if (position !== undefined) return Number(position);
-  return message.includes("end of JSON") ? text.length : undefined;
 }

@@ -1,5 +1,6 @@
 /** JSON values: their types, a canonical text, and checks at every boundary. Pure. */
 import { DramatisError, invalid } from "./errors.ts";
+import { faultPosition } from "./json-position.ts";
 import { MAX_REPLY_DEPTH, shapeProblem } from "./json-shape.ts";
 import { issueAt, jsonPointer } from "./validation.ts";
 
@@ -68,6 +69,9 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return prototype === null || prototype === Object.prototype;
 }
 
+/** In a longer text, the search of a fault would cost too much. In characters. */
+const MAX_SEARCHED = 65_536;
+
 /** Parses JSON text within the limits of JSON-1. Throws `INVALID_JSON` or `TOO_LARGE`, with `name` in the message. */
 export function parseJsonText(text: string, name: string, maxDepth = MAX_DEPTH): Json {
   const problem = shapeProblem(text, maxDepth);
@@ -75,7 +79,8 @@ export function parseJsonText(text: string, name: string, maxDepth = MAX_DEPTH):
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const detail = text.trim() === "" ? `${name} is empty; send JSON.` : `${name} is not valid JSON.`;
+    const at = text.length > MAX_SEARCHED ? "" : `, at position ${faultPosition(cause, text)}`;
+    const detail = text.trim() === "" ? `${name} is empty; send JSON.` : `${name} is not valid JSON${at}.`;
     throw new DramatisError("INVALID_JSON", detail, { cause });
   }
 }

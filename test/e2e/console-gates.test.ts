@@ -252,14 +252,13 @@ describe.runIf(hasChromium)(
       await expect.poll(() => gates(page).count()).toBe(0);
     });
 
-    it("suggests the workflows that exist, and names an agent that does not", async () => {
+    it("offers the workflows that exist, and names an agent that does not", async () => {
       const page = await visit("/runs");
       const form = page.getByTestId("start-run");
       await form.locator("summary").press("Enter");
-      const suggestions = () =>
-        form.locator("datalist option").evaluateAll((all) => all.map((one) => one.getAttribute("value")));
+      const suggestions = () => form.locator("select option").allTextContents();
       await expect.poll(suggestions).toContain("work/refunds");
-      await form.getByLabel("Workflow").fill("work/haunted");
+      await form.locator("select").selectOption("work/haunted");
       await form.getByRole("button", { name: "Start run" }).press("Enter");
       await page.waitForURL("**/runs/run_*");
       await status(page, "failed").waitFor();

@@ -240,7 +240,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     const page = await visit("/runs");
     const form = page.getByTestId("start-run");
     await form.locator("summary").press("Enter");
-    await form.getByLabel("Workflow").fill("work/errands");
+    await form.locator("select").selectOption("work/errands");
     await form.getByLabel("Url").waitFor();
     await form.getByRole("button", { name: "Start run" }).press("Enter");
     await form.getByText("Enter a value.").first().waitFor();

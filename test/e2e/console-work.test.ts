@@ -62,7 +62,7 @@ describe.runIf(hasChromium)(
       const { page } = await visit({}, "visitor");
       await say(page, '!tool mcp__desk__ask {"text": "form"}');
       const card = page.locator("fieldset[data-testid=approval]");
-      await card.getByText("Answer a question of a server?").waitFor();
+      await card.getByText("A server asks you").waitFor();
       await card.getByText("Sure?").waitFor();
       await card.getByRole("button", { name: "Send answer" }).press("Enter");
       await card.getByText("Enter a value.").waitFor();

@@ -190,6 +190,18 @@ describe("bodies", () => {
     );
   });
 
+  it("BODY-2 the error of a body names the position of the fault", () => {
+    const messageOf = (text: string) => errorOf(() => parseBody(new TextEncoder().encode(text)));
+    for (const [text, position] of [
+      ['{"a": 1,}', 8],
+      ['{"a": 1', 7],
+      ["{a: 1}", 1],
+    ] as const)
+      expect(messageOf(text)).toMatchObject({
+        message: `The body is not valid JSON, at position ${position}.`,
+      });
+  });
+
   it("BODY-2 a body cut short is INVALID_JSON", () => {
     const objects = fc.dictionary(memberNames({ unit: "grapheme" }), jsonValues(), { minKeys: 1 });
     fc.assert(

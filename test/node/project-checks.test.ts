@@ -97,6 +97,16 @@ test("G20 DOCTOR-1 reads comments and trailing commas as wrangler does", () => {
 });
 
 test.each<[string, (project: string) => void, "failed" | "warning", string]>([
+  [
+    "channels without their class",
+    (project) => {
+      const code =
+        "const app = dramatis({ channels: {} });\nexport const { Conversation, Agent, Coordinator, Trigger, EventLog, Workspace, Executor } = app;\n";
+      write(project, "src/worker.ts", code);
+    },
+    "failed",
+    "src/worker.ts has `channels` and does not export Channel",
+  ],
   ["no configuration", (project) => rmSync(join(project, "wrangler.jsonc")), "failed", "npx dramatis init"],
   [
     "a configuration in TOML",

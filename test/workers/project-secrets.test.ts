@@ -128,6 +128,7 @@ test("SECRET-2 without the key, or with another key, no secret is stored or read
     const secrets = new D1ProjectSecrets(env.DB, key);
     await expect(secrets.put(place, "s1", body, 0)).rejects.toMatchObject({ code: "UNSUPPORTED" });
     expect(await secrets.list(place)).toMatchObject([{ id: "s0" }]);
+    expect(secrets.keyProblem).toContain("Set it in .dev.vars or with `npx wrangler secret put SECRETS_KEY`");
   }
   for (const key of [undefined, "short"])
     await expect(
@@ -135,6 +136,13 @@ test("SECRET-2 without the key, or with another key, no secret is stored or read
     ).rejects.toMatchObject({ code: "UNSUPPORTED" });
   const other = new D1ProjectSecrets(env.DB, "another key with more than 32 bytes");
   await expect(other.credentials(place, new URL(env.MCP_URL))).rejects.toMatchObject({ code: "UNAVAILABLE" });
+});
+
+test("the error for a project that is not created says how to create it", async () => {
+  expect(await ask("PUT", "/default/secrets/s0", SECRET, OPERATOR)).toMatchObject({
+    status: 404,
+    detail: expect.stringContaining('Create it first: `POST /api/projects` with `{"id": "default"}`.'),
+  });
 });
 
 test("operators write secrets, authors see their hosts, and others see nothing", async () => {

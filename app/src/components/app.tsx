@@ -162,7 +162,7 @@ export function App() {
           route.page === "artifacts") && <CodePage route={route} onMenu={onMenu} />}
         {route.page === "libraries" && <LibrariesPage onMenu={onMenu} />}
         {route.page === "triggers" && <TriggersPage onMenu={onMenu} />}
-        {route.page === "inbox" && <InboxPage inbox={inbox} onMenu={onMenu} />}
+        {route.page === "inbox" && <InboxPage inbox={inbox} agents={agents.agents} onMenu={onMenu} />}
         {route.page === "dead-letters" && <DeadLettersPage onMenu={onMenu} />}
         {route.page === "runs" && <RunsPage search={route.search ?? ""} onMenu={onMenu} />}
         {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}

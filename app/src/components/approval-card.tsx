@@ -191,6 +191,8 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
 }
 
 function titleOf(asker: string | undefined, isQuestion: boolean): string {
-  const title = isQuestion ? "Answer a question of a server?" : "Approve this call?";
+  if (isQuestion)
+    return asker === undefined ? "A server asks you" : `A server asks you, in the work of ${asker}`;
+  const title = "Approve this call?";
   return asker === undefined ? title : `${asker} asks: ${title.charAt(0).toLowerCase()}${title.slice(1)}`;
 }

@@ -1,11 +1,12 @@
 /** The requests that wait for the reader: calls of tools, and questions of runs. One of them is open, and takes its answer here. */
 import { useCallback, useRef, useState } from "react";
-import type { WaitingApproval } from "../../../src/client/index.ts";
+import type { AgentSummary, WaitingApproval } from "../../../src/client/index.ts";
 import type { UseApprovalsResult } from "../../../src/client/react/index.ts";
 import type { Json } from "../../../src/shared/json.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
+import { nameAmong } from "../names.ts";
 import { conversationPath, runPath } from "../route.ts";
 import type { GateTexts } from "../runs/gate-form.ts";
 import { ApprovalCard } from "./approval-card.tsx";
@@ -22,10 +23,11 @@ type Waiting<Kind extends WaitingApproval["kind"]> = Extract<WaitingApproval, { 
 
 interface InboxPageProps {
   inbox: UseApprovalsResult;
+  agents: readonly AgentSummary[];
   onMenu: (() => void) | undefined;
 }
 
-export function InboxPage({ inbox, onMenu }: InboxPageProps) {
+export function InboxPage({ inbox, agents, onMenu }: InboxPageProps) {
   usePageTitle("Inbox");
   const { approvals, loading, error, more, loadMore, refresh, answer } = inbox;
   const [note, setNote] = useState("");
@@ -53,6 +55,7 @@ export function InboxPage({ inbox, onMenu }: InboxPageProps) {
             <InboxRow
               key={request.operationId}
               request={request}
+              nameOf={(id) => nameAmong(agents, id)}
               isOpen={openId === request.operationId}
               onToggle={() => setOpenId((now) => (now === request.operationId ? "" : request.operationId))}
             >

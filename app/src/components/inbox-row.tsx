@@ -1,7 +1,7 @@
 /** One request of the inbox as a row: the agent or the workflow, the subject, the main values of the input, and the age. A click opens it. */
 import { type ReactNode, useId } from "react";
 import type { WaitingApproval } from "../../../src/client/index.ts";
-import { ageText, exactJson, inputPreview, momentOf, titleFrom, wordsOf } from "../format.ts";
+import { ageText, exactJson, inputPreview, momentOf, titleFrom } from "../format.ts";
 import { readableMembers } from "../readable.ts";
 import { workflowName } from "../runs/run-texts.ts";
 import { Icon } from "./icon.tsx";
@@ -15,18 +15,22 @@ const PLAIN = "*:data-testid:border-0 *:data-testid:p-0";
 
 interface InboxRowProps {
   request: WaitingApproval;
+  /** Returns the name of an agent. */
+  nameOf: (agentId: string) => string;
   isOpen: boolean;
   onToggle: () => void;
   /** The request, with its answer. */
   children: ReactNode;
 }
 
-export function InboxRow({ request, isOpen, onToggle, children }: InboxRowProps) {
+export function InboxRow({ request, nameOf, isOpen, onToggle, children }: InboxRowProps) {
   const { requestedAt, requester } = request;
   const body = useId();
   const now = new Date();
   const isTool = request.kind === "tool";
   const values = valuesOf(request.input);
+  const question = isTool ? request.elicitation?.message : request.prompt;
+  const title = question === undefined ? undefined : titleFrom(question, MAX_TEXT);
   return (
     <li
       data-testid="inbox-item"
@@ -41,11 +45,13 @@ export function InboxRow({ request, isOpen, onToggle, children }: InboxRowProps)
       >
         <Icon name={isTool ? "tool" : "graph"} className="text-caution" />
         <span className="min-w-0 flex-1">
-          <span className={`block truncate font-medium ${isTool ? "font-mono text-[0.8125rem]/5" : ""}`}>
-            {isTool ? request.name : titleFrom(request.prompt, MAX_TEXT)}
+          <span
+            className={`block truncate font-medium ${title === undefined ? "font-mono text-[0.8125rem]/5" : ""}`}
+          >
+            {title ?? (isTool && request.name)}
           </span>
           <span className="block truncate text-xs text-muted">
-            {isTool ? wordsOf(request.agentId) : workflowName(request.workflow)}
+            {isTool ? nameOf(request.agentId) : workflowName(request.workflow)}
             {values !== "" && ` · ${values}`}
           </span>
         </span>

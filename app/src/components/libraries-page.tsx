@@ -48,7 +48,7 @@ export function LibrariesPage({ onMenu }: { onMenu: (() => void) | undefined }) 
   const { value: libraries, error, more, loadMore, reload } = usePages<LibraryItem>(loadLibraries);
   return (
     <>
-      <PageHeader title="Libraries" subtitle="Personas, tools, tasks and workflows" onMenu={onMenu} />
+      <PageHeader title="Libraries" subtitle="Personas, tools, skills, tasks and workflows" onMenu={onMenu} />
       <PageBody>
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
         {libraries === undefined && error === undefined && <Loading label="Loading libraries" />}

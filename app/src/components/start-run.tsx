@@ -1,5 +1,5 @@
 /** Starts a run of a workflow. */
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { DramatisClientError } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { messageOf, problemText } from "../format.ts";
@@ -12,6 +12,9 @@ import { ErrorNote } from "./error-note.tsx";
 import { FIELD, Field } from "./field.tsx";
 import { GateFields } from "./gate-field.tsx";
 import { NewForm } from "./new-form.tsx";
+
+/** The choice of a workflow by its name, such as an older version. No name has its form. */
+const OTHER = "?";
 
 export function StartRun() {
   const [workflow, setWorkflow] = useState("");
@@ -26,7 +29,7 @@ export function StartRun() {
   const [errors, setErrors] = useState<GateErrors>(new Map());
   const [isJson, setJson] = useState(false);
   const form = isJson ? undefined : fields;
-  const suggestions = useId();
+  const [isOther, setOther] = useState(false);
 
   async function start(event: FormEvent) {
     event.preventDefault();
@@ -55,26 +58,39 @@ export function StartRun() {
     <NewForm text="New run" testId="start-run" isMain isOpen={isOpen} onToggle={setOpen}>
       <form onSubmit={(event) => void start(event)} className="space-y-3">
         <Field label="Workflow">
-          {(control) => (
-            <input
-              {...control}
-              value={workflow}
-              list={suggestions}
-              onChange={(event) => setWorkflow(event.target.value)}
-              required
-              placeholder="library/id"
-              autoComplete="off"
-              autoCapitalize="off"
-              spellCheck={false}
-              className={`${FIELD} font-mono`}
-            />
-          )}
+          {(control) =>
+            names.length > 0 && !isOther ? (
+              <select
+                {...control}
+                value={workflow}
+                onChange={({ target: { value } }) => {
+                  setOther(value === OTHER);
+                  setWorkflow(value === OTHER ? "" : value);
+                }}
+                required
+                className={FIELD}
+              >
+                <option value="">Choose a workflow</option>
+                {names.map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+                <option value={OTHER}>Another workflow…</option>
+              </select>
+            ) : (
+              <input
+                {...control}
+                value={workflow}
+                onChange={(event) => setWorkflow(event.target.value)}
+                required
+                placeholder="library/id"
+                autoComplete="off"
+                autoCapitalize="off"
+                spellCheck={false}
+                className={`${FIELD} font-mono`}
+              />
+            )
+          }
         </Field>
-        <datalist id={suggestions}>
-          {names.map((name) => (
-            <option key={name} value={name} />
-          ))}
-        </datalist>
         <Field label="Name (optional)">
           {(control) => (
             <input

@@ -1,4 +1,4 @@
-/** Loads the names of the workflows of the first libraries, as suggestions. The reader can type any other name. */
+/** Loads the names of the workflows of the first libraries, as choices. The reader can type any other name. */
 import { useEffect, useState } from "react";
 import { callApi } from "../api.ts";
 

@@ -2,7 +2,7 @@
  * Format adapters by provider, and the names of providers.
  *
  * The folder of a format has `adapter.ts` (requests: parameters, tools, structured output), `messages.ts` (the conversation in the
- * provider's form), `decoder.ts` (replies, payload by payload) and `parts.ts` (the parts of one reply, as they are sent back to the model).
+ * provider's form) and `decoder.ts` (replies, payload by payload).
  * OpenAI's Chat Completions and Workers AI share `chat`. All formats share `common`.
  */
 import type { AdapterLookup, FormatAdapter } from "../../model/format-adapter.ts";

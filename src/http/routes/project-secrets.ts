@@ -1,7 +1,7 @@
 /** `/api/projects/:project/secrets`: the secrets of a project (SECRET-1). Operators and administrators write them. */
-import { z } from "zod";
-import { projectSecretBody, projectSecretView } from "../../protocol/project-secrets.ts";
-import { conflict } from "../../shared/errors.ts";
+import { projectSecretBody, projectSecretList, projectSecretView } from "../../protocol/project-secrets.ts";
+import { defined } from "../../shared/defined.ts";
+import { conflict, notFound } from "../../shared/errors.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { empty, json, nothingNamed } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
@@ -37,7 +37,10 @@ export const projectSecretRoutes: readonly Route[] = [
     ) => {
       const stored = await secrets().put({ tenant, projectId: project }, secret, body, clock.now());
       if (stored !== undefined) return json(stored);
-      if ((await projects().rows.project(tenant, project)) === null) throw nothingNamed("project", project);
+      if ((await projects().rows.project(tenant, project)) === null)
+        throw notFound(
+          `There is no project "${project}". Create it first: \`POST /api/projects\` with \`{"id": "${project}"}\`.`,
+        );
       throw conflict(`The project "${project}" has as many secrets as it may have. Delete one.`);
     },
   }),
@@ -49,12 +52,16 @@ export const projectSecretRoutes: readonly Route[] = [
     summary: "List the secrets of a project",
     description: "Without their values. For authors, operators and administrators.",
     params: projectParams,
-    answers: ok("All secrets, by their ids.", z.strictObject({ secrets: z.array(projectSecretView) })),
+    answers: ok("All secrets, by their ids.", projectSecretList),
     errors: ["FORBIDDEN", "UNAVAILABLE"],
     permit: permitExport,
     handle: async ({ params: { project } }, { principal: { tenant }, projects, secrets }) => {
       if ((await projects().rows.project(tenant, project)) === null) throw nothingNamed("project", project);
-      return json({ secrets: await secrets().list({ tenant, projectId: project }) });
+      const { keyProblem } = secrets();
+      return json({
+        secrets: await secrets().list({ tenant, projectId: project }),
+        ...defined({ problem: keyProblem }),
+      });
     },
   }),
   route({

@@ -20,12 +20,13 @@ export function AgentSetup({ agent: { persona } }: { agent: AgentView }) {
   // The page also works without it, so errors are ignored.
   const { value } = useResource(load);
   if (value === undefined) return null;
-  const { identity, tools, memory } = value;
+  const { identity, tools, memory, skills = [] } = value;
   const { systemPrompt, instructions = [], modelProfileId } = identity;
   const names = tools?.toolIds ?? [];
   const facts: Fact[] = [
     ["Model", modelProfileId === undefined ? "The default of this server" : nameOf(modelProfileId)],
     ["Tools", names.length === 0 ? "None" : names.map(nameOf).join(", ")],
+    ["Skills", skills.length === 0 ? undefined : skills.map(nameOf).join(", ")],
     ["Memory", memory?.scope === undefined ? undefined : `Scope ${memory.scope}`],
   ];
   return (

@@ -1,6 +1,7 @@
 /** The facts of a turn above its views: message, answer, status, person, times, tokens and cost. */
 import { type TurnView, textOf } from "../../../../src/client/index.ts";
 import { amountsText, durationText, momentOf, titleFrom } from "../../format.ts";
+import { plainSnippet } from "../../inspector/plain-snippet.ts";
 import { turnPath } from "../../route.ts";
 import { Link } from "../link.tsx";
 import { TurnStatusBadge } from "./turn-status.tsx";
@@ -39,7 +40,7 @@ export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
       </div>
       {turn.answer && (
         <p data-testid="turn-answer" className="line-clamp-3 text-sm text-muted wrap-anywhere">
-          {titleFrom(textOf(turn.answer), MAX_ANSWER)}
+          {titleFrom(plainSnippet({ snippet: textOf(turn.answer), marks: [] }).snippet, MAX_ANSWER)}
         </p>
       )}
       <dl className="grid grid-cols-3 gap-x-4 gap-y-2 lg:grid-cols-9">

@@ -31,9 +31,15 @@ export function ArtifactsPage({ project, search, onMenu }: ArtifactsPageProps) {
   const choice = artifactsChoice(search);
   const { q, type, path } = choice;
   usePageTitle(path === undefined ? `Artifacts of ${project}` : `${path} · Artifacts of ${project}`);
+  const loadProject = useCallback(
+    (signal: AbortSignal) => client.projects.get(project, { signal }),
+    [project],
+  );
+  // The page also works without the name, so errors are ignored.
+  const { value: { name = project } = {} } = useResource(loadProject);
   return (
     <>
-      <PageHeader title={project} subtitle="Project" onMenu={onMenu}>
+      <PageHeader title={name} subtitle="Project" onMenu={onMenu}>
         <HeaderLink to={PROJECTS_PATH}>All projects</HeaderLink>
       </PageHeader>
       <PageBody>

@@ -146,6 +146,12 @@ export function repositoryPointers(at: string): string[] {
   return [`${at}/id`, `${at}/defaultBranch`];
 }
 
+/** Returns the repositories of a new project: none if the fields are empty. */
+export function repositoriesOf(form: FormData): ReturnType<typeof repositoryOf>[] {
+  const repository = repositoryOf(form);
+  return repository.id === "" && repository.defaultBranch === undefined ? [] : [repository];
+}
+
 export function repositoryOf(form: FormData): { id: string; defaultBranch?: string } {
   const branch = String(form.get("branch")).trim();
   return { id: String(form.get("repo")).trim(), ...(branch === "" ? {} : { defaultBranch: branch }) };

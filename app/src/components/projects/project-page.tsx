@@ -12,7 +12,13 @@ import { Facts } from "../facts.tsx";
 import { Loading } from "../loading.tsx";
 import { PageBody } from "../page-body.tsx";
 import { HeaderLink, PageHeader } from "../page-header.tsx";
-import { ProjectForm, RepositoryFields, repositoryOf, repositoryPointers } from "./project-form.tsx";
+import {
+  ProjectForm,
+  RepositoryFields,
+  repositoriesOf,
+  repositoryOf,
+  repositoryPointers,
+} from "./project-form.tsx";
 import { ProjectTabs } from "./project-tabs.tsx";
 import { RepositoryCard } from "./repository-card.tsx";
 import { SecretsView } from "./secrets-view.tsx";
@@ -94,11 +100,11 @@ function CreateThis({ id, onCreated }: { id: string; onCreated: () => void }) {
       testId="add-repository"
       pointers={repositoryPointers("/repositories/0")}
       onSubmit={async (form) => {
-        await client.projects.create({ id, repositories: [repositoryOf(form)] });
+        await client.projects.create({ id, repositories: repositoriesOf(form) });
         onCreated();
       }}
     >
-      {(problemAt) => <RepositoryFields at="/repositories/0" problemAt={problemAt} />}
+      {(problemAt) => <RepositoryFields at="/repositories/0" problemAt={problemAt} required={false} />}
     </ProjectForm>
   );
 }

@@ -16,7 +16,7 @@ import { PageHeader } from "../page-header.tsx";
 import {
   ProjectForm,
   RepositoryFields,
-  repositoryOf,
+  repositoriesOf,
   repositoryPointers,
   TextField,
 } from "./project-form.tsx";
@@ -30,6 +30,7 @@ export function ProjectsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
   usePageTitle("Projects");
   const isAuthor = useHasRole("author");
   const { value: list, error, more, loadMore, reload } = usePages<ProjectSummary>(load);
+  const isWithoutDefault = list !== undefined && !more && !list.some(({ id }) => id === "default");
   return (
     <>
       <PageHeader title="Projects" subtitle="Repositories that agents and people work on" onMenu={onMenu} />
@@ -37,10 +38,8 @@ export function ProjectsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
         {isAuthor && <CreateProject />}
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
         {list === undefined && error === undefined && <Loading label="Loading projects" />}
-        {list?.length === 0 && (
-          <p className="px-1 py-2 text-sm text-muted">
-            No projects yet. {isAuthor ? "" : "Authors and administrators create projects."}
-          </p>
+        {list?.length === 0 && !isAuthor && (
+          <p className="px-1 py-2 text-sm text-muted">Authors and administrators create projects.</p>
         )}
         {list !== undefined && list.length > 0 && (
           <ul aria-label="Projects" className="space-y-2">
@@ -48,6 +47,19 @@ export function ProjectsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
               <ProjectItem key={project.id} project={project} />
             ))}
           </ul>
+        )}
+        {isWithoutDefault && (
+          <Link
+            to={projectPath("default")}
+            data-testid="default-project"
+            className="block rounded-xl border border-line bg-surface px-4 py-3 hover:border-accent"
+          >
+            <span className="block text-sm font-medium">default</span>
+            <span className="mt-1 block text-xs text-muted">
+              Agents work here if they name no project. It is not created yet: it has no repositories, secrets
+              or settings.
+            </span>
+          </Link>
         )}
         {more && <LoadMore onClick={loadMore} />}
       </PageBody>
@@ -84,12 +96,10 @@ function CreateProject() {
       pointers={["/id", "/name", ...repositoryPointers("/repositories/0")]}
       onSubmit={async (form) => {
         const name = String(form.get("name")).trim();
-        const repository = repositoryOf(form);
-        const isNamed = repository.id !== "" || repository.defaultBranch !== undefined;
         const { id } = await client.projects.create({
           id: String(form.get("id")).trim(),
           ...(name === "" ? {} : { name }),
-          repositories: isNamed ? [repository] : [],
+          repositories: repositoriesOf(form),
         });
         navigate(projectPath(id));
       }}

@@ -88,7 +88,7 @@ export function RemoteForm({ project, repo, defaultBranch, onFetched }: RemoteFo
               )}
             </div>
             <p className="text-xs text-muted">
-              The deployer allows the host. A private repository needs a{" "}
+              Ask your deployer to list the host in DRAMATIS_HTTP_HOSTS. A private repository needs a{" "}
               <Link to={projectPath(project, "secrets")} className="text-accent underline">
                 secret of the project
               </Link>

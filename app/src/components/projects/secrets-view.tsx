@@ -36,7 +36,8 @@ export function SecretsView({ project }: { project: string }) {
         Requests of this project carry a secret to its hosts. After you save a value, no page and no person
         can read it.
       </p>
-      {isOperator && (
+      {value?.problem !== undefined && <ErrorNote text={value.problem} />}
+      {isOperator && value !== undefined && value.problem === undefined && (
         <NewForm text="New secret" testId="new-secret" isMain isOpen={isOpen} onToggle={setOpen}>
           <SecretForm
             project={project}
