@@ -1,8 +1,10 @@
 /** Projects that `init` writes into folders with files. */
+import { execFileSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -48,6 +50,13 @@ test("I8 a new project names the oldest Node, and the output says if the present
   expect(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).engines).toEqual({ node: ">=22.14" });
   const later = writeProject({ folder: join(root, "later"), version: "0.4.0", node: "22.14.0" });
   expect(later.text).not.toContain("too old");
+});
+
+test("I8 create-dramatis --help prints the options, and writes no file", () => {
+  const command = join(import.meta.dirname, "../../src/cli/create.ts");
+  const text = execFileSync(process.execPath, [command, "--help"], { cwd: folder, encoding: "utf8" });
+  expect(text).toContain("--template NAME");
+  expect(readdirSync(folder)).toEqual([]);
 });
 
 test("I8 INIT-1 no file is written through a link", () => {

@@ -64,7 +64,7 @@ export function AgentPage({ id, conversations, onDeleted, onMenu }: AgentPagePro
                   New conversation
                 </Link>
               )}
-              <AgentSetup agent={agent} />
+              {!agent.personaMissing && <AgentSetup agent={agent} />}
               <RecentConversations
                 name={name}
                 conversations={conversations?.filter(({ agentId }) => agentId === id) ?? []}
