@@ -128,10 +128,12 @@ export interface ConversationApi extends ConversationDataApi {
     operationId: string,
     answer: ApprovalAnswer,
   ): Promise<Result<ResolvedApproval>>;
+  /** Reports whether a request for approval has this answer. Fails as `resolveApproval`, and changes nothing. */
+  hasApproval(principal: Principal, operationId: string, answer: ApprovalAnswer): Promise<Result<boolean>>;
   /**
    * Takes answers to requests for approval and results of client tools that come together. It checks all of them before the first has an effect.
-   * Fails as `resolveApproval` and `submitToolResults`. `IDEMPOTENCY_CONFLICT` for a key that came with answers to other requests. An agent
-   * below checks the answers to its own requests, and these come first. Resolves with the operations that did not have their answer before.
+   * Fails as `resolveApproval` and `submitToolResults`. `IDEMPOTENCY_CONFLICT` for a key that came with answers to other requests. The
+   * answers to requests of agents below come first. Resolves with the operations that did not have their answer before.
    */
   answerCalls(principal: Principal, answers: CallAnswers): Promise<Result<string[]>>;
   /** Returns the operations that this principal answered with a key; empty for a new key. */

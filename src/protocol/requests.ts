@@ -223,7 +223,10 @@ export const callAnswersSchema = z.strictObject({
         mayBeOver: z.literal(true).exactOptional(),
       }),
     )
-    .max(MAX_APPROVALS),
+    .max(MAX_APPROVALS)
+    .refine((answers) => new Set(answers.map(({ operationId }) => operationId)).size === answers.length, {
+      error: "Give one answer to each operation.",
+    }),
   results: submissionsSchema.exactOptional(),
   /** The client's key of the message. The same key again answers the same requests. */
   key: z

@@ -7,7 +7,7 @@ import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/conversa
 import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import { shownStatus } from "../../src/agents/conversation/core/life.ts";
 import { works } from "../../src/agents/conversation/core/waits.ts";
-import { approveBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/inbound/principal-requests.ts";
+import { askBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/inbound/principal-requests.ts";
 import { defineLibrary, defineTool, type ToolOptions } from "../../src/library/define/define.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -479,7 +479,7 @@ test("ASK-1 an answer to a conversation below that is silent fails once its time
   const clock = new VirtualClock();
   const principal = { tenant: "test", subject: "ada", roles: [] };
   const given = (below: () => Promise<never>) =>
-    approveBelow(clock, below, principal, "op_x", { approved: true });
+    askBelow(clock, below, (one) => one.resolveApproval(principal, "op_x", { approved: true }));
   const silent = () => new Promise<never>(() => undefined);
   const found = async () => ({ resolveApproval: silent }) as never;
   const failures = Promise.all(

@@ -200,6 +200,23 @@ test("CHANNEL-3 a conversation can be deleted while the application lacks the ch
   expect(store.nextPost()).toBeUndefined();
 });
 
+test("CHANNEL-3 the deletion of a conversation deletes the sender of a message that it refused", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const { store, database, clock, live } = threadWith({ deliver: async () => ({ status: "delivered" }) });
+  database.transaction(() => store.addInput({ ...EVENT, id: "first" }, clock.now()));
+  const runtime = live({
+    conversation: () => Promise.reject(new DramatisError("TOO_LARGE", "The message is too large.")),
+  });
+  runtime.wake();
+  await clock.advance(1);
+  const rows = () => database.all("SELECT subject, surface, body FROM channel_inputs");
+  expect(rows()).toEqual([{ subject: "ada", surface: "1", body: null }]);
+  database.transaction(() =>
+    runtime.receive({ frames: [], cursor: 1, ended: "deleted" }, "conv_1", () => {}),
+  );
+  expect(rows()).toEqual([{ subject: "", surface: "null", body: null }]);
+});
+
 test("CHANNEL-6 an answer passes the messages, and a failing answer stops no message", () => {
   const { store, database, clock } = threadWith({ deliver: async () => ({ status: "delivered" }) });
   database.transaction(() => {

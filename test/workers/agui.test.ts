@@ -638,6 +638,34 @@ describe("I12 the official AG-UI client: questions of workflows", () => {
     });
   });
 
+  test("I12 AGUI-5 an answer to a question that has another answer already, and all answers beside it, have no effect", async () => {
+    const thread = client("agui-asker");
+    const calls = [1, 2].map(() => ({ call: "asks", input: {} }));
+    thread.say(new Play({ replies: [calls, [{ text: "I asked." }]] }).content);
+    await thread.run();
+    const [first, second] = thread.http.pendingInterrupts.map(({ id }) => id);
+    const answer = (id = "", approved = true) => ({
+      ...{ interruptId: id, status: "resolved" as const, payload: { approved } },
+    });
+    await client("agui-asker", thread.http.threadId).run({ resume: [answer(first)] });
+    const shown = async () => {
+      const page = client("agui-asker", thread.http.threadId);
+      await page.run();
+      return page.http.pendingInterrupts;
+    };
+    const before = await shown();
+    const late = client("agui-asker", thread.http.threadId);
+    await expect(late.run({ resume: [answer(second), answer(first, false)] })).rejects.toMatchObject({
+      status: 409,
+    });
+    expect(await shown()).toEqual(before);
+    const page = client("agui-asker", thread.http.threadId);
+    const { last } = await page.run({ resume: [answer(second), answer(first)] });
+    expect(last).toMatchObject({
+      outcome: { interrupts: [{ message: "To whom?" }, { message: "To whom?" }] },
+    });
+  });
+
   test("I12 AGUI-3 answers to two questions of one workflow end with the answer of the agent", async () => {
     const thread = client("agui-asker");
     thread.say(new Play({ replies: [[{ call: "both", input: {} }], [{ text: "I asked." }]] }).content);

@@ -7,12 +7,14 @@ import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import { isAnswering, pendingApprovals } from "../../src/client/state.ts";
 import type { AgentResultApi } from "../../src/protocol/agent-call.ts";
+import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import { calledConversationId } from "../../src/protocol/ids.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { StepScript } from "../support/provider-script.ts";
 import { Play } from "./provider.ts";
 import {
+  ADA,
   checkInvariants,
   crash,
   createAgent,
@@ -693,6 +695,40 @@ describe("a call that needs a person, below", () => {
       ]);
       expect(await answer(room, ask?.operationId, false)).toMatchObject([409, { code: "CONFLICT" }]);
     }
+  });
+
+  test("ASK-1 AGUI-5 of answers to two calls below, both count or none", async () => {
+    const conversation = await createConversation(manager);
+    const client = await conversation.connect();
+    const bottoms = ["Bob", "Eve"].map(
+      (to) =>
+        new Play((key) => ({ replies: [[{ call: "transfer", input: { key, to } }], [{ text: "Told." }]] })),
+    );
+    const middle = new Play({
+      replies: [
+        bottoms.map(({ content }) => ({ call: "ask_careful", input: { message: content } })),
+        [{ text: "Told." }],
+      ],
+    });
+    await conversation.play({
+      replies: [[{ call: "ask_chief", input: { message: middle.content } }], [{ text: "All told." }]],
+    });
+    await client.until((state) => pendingApprovals(state).length === 2);
+    const [first = "", second = ""] = pendingApprovals(client.state).map(({ id }) => id);
+    expect((await answer(conversation, second, false))[0]).toBe(200);
+    const stub = conversation.stub as unknown as ConversationApi;
+    const together = (...approved: [boolean, boolean]) =>
+      stub.answerCalls(ADA, {
+        approvals: [first, second].map((operationId, n) => ({ operationId, approved: approved[n] === true })),
+      });
+    expect(await together(true, true)).toMatchObject({ ok: false, error: { code: "CONFLICT" } });
+    const repeated = [first, first].map((operationId) => ({ operationId, approved: true }));
+    expect(await stub.answerCalls(ADA, { approvals: repeated })).toMatchObject({
+      ok: false,
+      error: { code: "INVALID_INPUT" },
+    });
+    for (const bottom of bottoms) expect(await bottom.runs()).toEqual([]);
+    expect(await together(true, false)).toEqual({ ok: true, value: [first] });
   });
 
   test("OAJ#243 a denial in the conversation of the agent itself: the call never runs, and the top no longer asks", async () => {

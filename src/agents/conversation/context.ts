@@ -134,7 +134,9 @@ export interface ActorContext
   extends RuntimeContext,
     Pick<Application, "directory" | "eventLog" | "stores" | "attachments" | "location"> {
   agent: Find<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
-  conversation: Find<Pick<ConversationApi, "remove" | "resolveApproval" | "view" | "takeFork">>;
+  conversation: Find<
+    Pick<ConversationApi, "remove" | "resolveApproval" | "hasApproval" | "view" | "takeFork">
+  >;
   /** Absent if workspaces cannot exist. */
   workspace?: Find<Omit<WorkspaceApi, "perform">>;
   name(): string;

@@ -234,6 +234,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#context.requests.approve(principal, operationId, answer));
     }
 
+    async hasApproval(principal: Principal, operationId: string, answer: ApprovalAnswer) {
+      return asResult(() => this.#context.requests.hasAnswer(principal, operationId, answer));
+    }
+
     async answerCalls(principal: Principal, answers: CallAnswers) {
       return asResult(() => this.#context.requests.answerAll(principal, answers));
     }

@@ -195,14 +195,25 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async submitHumanInput(principal: Principal, operationId: string, answer: Json) {
       return asResult(async () => {
-        const { record } = this.#runtime.state;
-        const isReader = mayRead(record, principal);
-        const place = { tenant: record.tenant, isReader, unknown: unknownRun };
-        checkAnswerer(this.#runtime.answeredBy(operationId), principal, place);
-        const given = validate(gateAnswer.shape.answer, answer, "/answer");
+        const given = this.#answerOf(principal, operationId, answer);
         await this.#runtime.answer(operationId, given, principal.subject);
+        const isReader = mayRead(this.#runtime.state.record, principal);
         return isReader ? runView(this.#runtime) : outerView(this.#runtime);
       });
+    }
+
+    async hasHumanInput(principal: Principal, operationId: string, answer: Json) {
+      return asResult(() =>
+        this.#runtime.hasAnswer(operationId, this.#answerOf(principal, operationId, answer)),
+      );
+    }
+
+    /** Returns the answer of a person who may answer. */
+    #answerOf(principal: Principal, operationId: string, answer: Json): Json {
+      const { record } = this.#runtime.state;
+      const place = { tenant: record.tenant, isReader: mayRead(record, principal), unknown: unknownRun };
+      checkAnswerer(this.#runtime.answeredBy(operationId), principal, place);
+      return validate(gateAnswer.shape.answer, answer, "/answer");
     }
 
     async handleSubworkflowResult({

@@ -200,15 +200,9 @@ export class RunRuntime implements StoredRun {
    */
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
     const { database, keyValue } = this.context;
+    if (this.hasAnswer(operationId, answer)) return this.whenArmed();
     const token = this.#tokenOf(operationId);
-    const operations = operationsBefore(operationId);
-    const [key, text] = [`answer:${token}${operations > 0 ? `.${operations}` : ""}`, canonicalJson(answer)];
-    this.#shell.tick([{ type: "run.expire" }]);
-    const before = keyValue.get<string>(key);
-    if (before === text) return this.whenArmed();
-    if (before !== undefined) throw conflict("This gate already has another answer.");
-    const isOld = operations !== (this.state.tokens.get(token)?.again?.operations ?? 0);
-    if (isOver(this.state) || isOld) throw conflict("This gate no longer waits for an answer.");
+    const [key, text] = [answerKey(token, operationId), canonicalJson(answer)];
     await this.#shell.commitBy((unit) =>
       database.transaction(() => {
         unit.stage([{ type: "gate.answered", token, answer, by }]);
@@ -216,6 +210,20 @@ export class RunRuntime implements StoredRun {
       }),
     );
     await this.#noted;
+  }
+
+  /** Reports whether a gate has this answer. Throws as `answer`, except for the form of the answer, and changes nothing. */
+  hasAnswer(operationId: string, answer: Json): boolean {
+    const token = this.#tokenOf(operationId);
+    this.#shell.tick([{ type: "run.expire" }]);
+    const before = this.context.keyValue.get<string>(answerKey(token, operationId));
+    if (before !== undefined) {
+      if (before === canonicalJson(answer)) return true;
+      throw conflict("This gate already has another answer.");
+    }
+    const isOld = operationsBefore(operationId) !== (this.state.tokens.get(token)?.again?.operations ?? 0);
+    if (isOver(this.state) || isOld) throw conflict("This gate no longer waits for an answer.");
+    return false;
   }
 
   /** Returns the signals of the end of a node's work. Throws `NOT_FOUND` for an operation of no token. */
@@ -284,4 +292,10 @@ export class RunRuntime implements StoredRun {
     if (token !== undefined && (token < state.made.tokens || wasAsked(state, token))) return token;
     throw notFound(`The run has no operation "${operationId}".`);
   }
+}
+
+/** Returns the key of the answer to a gate. */
+function answerKey(token: number, operationId: string): string {
+  const operations = operationsBefore(operationId);
+  return `answer:${token}${operations > 0 ? `.${operations}` : ""}`;
 }

@@ -75,7 +75,7 @@ export async function answerTurn(
   return { turnId, answered, changed, ...(answered.length === 0 && held.size > 0 && { held: waiting }) };
 }
 
-/** Throws for an answer to a question that cannot count: of a person who may not answer, of a wrong form, or beside the end of its workflow. */
+/** Throws for an answer to a question that cannot count: of a person who may not answer, of a wrong form, beside the end of its workflow, or after another answer. */
 async function checkGate(
   { actors, principal }: Ports,
   answers: readonly InterruptAnswer[],
@@ -88,7 +88,11 @@ async function checkGate(
   if (isMixed) throw invalidAt(path, "Answer the questions of a workflow together, or cancel all of them.");
   const run = await actors.coordinator(principal.tenant, runId);
   const waiting = unwrap(await run.status(principal)).gates.find((one) => one.operationId === operationId);
-  if (waiting === undefined || isCancelled) return;
+  if (isCancelled) return;
+  if (waiting === undefined) {
+    unwrap(await run.hasHumanInput(principal, operationId, answer));
+    return;
+  }
   if (!mayAnswer(waiting, principal, true))
     throw new DramatisError("PERMISSION_DENIED", "The rule of the question excludes you.");
   const problems = violations(waiting.schema, answer) ?? [];

@@ -15,7 +15,7 @@ import type { ApprovalAnswer, CallAnswers, StartTurn } from "../../../protocol/r
 import { approvalAnswer, callAnswersSchema, type ToolSubmission } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { DramatisError, type Result, unwrap } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { validateRequest } from "../../../shared/validation.ts";
 import type { ActorContext, Find } from "../context.ts";
@@ -102,13 +102,25 @@ export class PrincipalRequests {
     const { record } = this.context.access.state;
     const { results } = this.context.runtime;
     const asking = results.askingConversation(operationId);
-    if (asking !== undefined) return this.#approveBelow(principal, asking, operationId, answer);
+    if (asking !== undefined)
+      return this.#below(principal, asking, (below) => below.resolveApproval(principal, operationId, answer));
     this.#checkAnswerer(principal, operationId);
     const found = await results.approve(operationId, {
       ...validateRequest(approvalAnswer, answer),
       caller: callerOf(principal),
     });
     return resolvedApproval(record, found.turn, found.operation);
+  }
+
+  /** Reports whether a request for approval has this answer. Throws as `approve`, and changes nothing. */
+  async hasAnswer(principal: Principal, operationId: string, answer: ApprovalAnswer): Promise<boolean> {
+    void this.context.access.state;
+    const { results } = this.context.runtime;
+    const asking = results.askingConversation(operationId);
+    if (asking !== undefined)
+      return this.#below(principal, asking, (below) => below.hasApproval(principal, operationId, answer));
+    this.#checkAnswerer(principal, operationId);
+    return results.hasAnswer(operationId, validateRequest(approvalAnswer, answer));
   }
 
   /** Takes answers that come together, as `answerCalls` of the actor. */
@@ -118,15 +130,14 @@ export class PrincipalRequests {
     const { access } = this.context;
     access.stateFor(principal);
     const repeated = new Set<string>();
-    const below = approvals.filter(
-      ({ operationId }) => results.askingConversation(operationId) !== undefined,
-    );
-    const own = approvals.filter((answer) => !below.includes(answer));
-    for (const answer of own)
-      await unlessOver(answer.mayBeOver, () => {
-        this.#checkAnswerer(principal, answer.operationId);
-        if (results.hasAnswer(answer.operationId, answer)) repeated.add(answer.operationId);
+    for (const { mayBeOver, operationId, ...answer } of approvals)
+      await unlessOver(mayBeOver, async () => {
+        if (await this.hasAnswer(principal, operationId, answer)) repeated.add(operationId);
       });
+    const isBelow = ({ operationId }: { operationId: string }) =>
+      results.askingConversation(operationId) !== undefined;
+    const below = approvals.filter(isBelow);
+    const own = approvals.filter((answer) => !isBelow(answer));
     if (key !== undefined) {
       const [caller, ids] = [callerOf(principal), approvals.map(({ operationId }) => operationId)];
       const known = store.answeredWith(caller, key);
@@ -160,17 +171,17 @@ export class PrincipalRequests {
   }
 
   /** Passes an answer to the conversation that asks, which has the rule. Hides both conversations from strangers. */
-  async #approveBelow(
+  async #below<Value>(
     principal: Principal,
     asking: string,
-    ...answer: [operationId: string, answer: ApprovalAnswer]
-  ): Promise<ResolvedApproval> {
+    pass: (below: Below) => Promise<Result<Value>>,
+  ): Promise<Value> {
     const { access, clock, conversation } = this.context;
     const { record } = access.state;
     const isReader = mayRead(record, principal);
     if (record.tenant !== principal.tenant) throw noConversation(record.id);
     try {
-      return await approveBelow(clock, () => conversation(record.tenant, asking), principal, ...answer);
+      return await askBelow(clock, () => conversation(record.tenant, asking), pass);
     } catch (error) {
       const isHidden = !isReader && error instanceof DramatisError && error.code === "NOT_FOUND";
       throw isHidden ? noConversation(record.id) : error;
@@ -193,13 +204,15 @@ function callerOf({ subject }: Principal) {
   return { type: "user", userId: subject } as const;
 }
 
+type Below = Pick<ConversationApi, "resolveApproval" | "hasApproval">;
+
 /** Passes a person's answer to the conversation of an agent below, which decides (ASK-1). Throws `UNAVAILABLE` if the conversation does not answer in time: it may have the answer. */
-export async function approveBelow(
+export async function askBelow<Value>(
   clock: Pick<Clock, "timer">,
-  conversation: () => Promise<Pick<ConversationApi, "resolveApproval">>,
-  ...answer: [principal: Principal, operationId: string, answer: ApprovalAnswer]
-): Promise<ResolvedApproval> {
+  conversation: () => Promise<Below>,
+  pass: (below: Below) => Promise<Result<Value>>,
+): Promise<Value> {
   const reason = unanswered("The conversation of the agent that asks", BELOW_TIMEOUT_MS);
-  const resolve = async () => (await conversation()).resolveApproval(...answer);
-  return unwrap(await withDeadline(clock, BELOW_TIMEOUT_MS, resolve, { reason }));
+  const ask = async () => pass(await conversation());
+  return unwrap(await withDeadline(clock, BELOW_TIMEOUT_MS, ask, { reason }));
 }
