@@ -217,6 +217,18 @@ test("CHANNEL-3 the deletion of a conversation deletes the sender of a message t
   expect(rows()).toEqual([{ subject: "", surface: "null", body: null }]);
 });
 
+test("CHANNEL-3 an answer to a request leaves no trace of its sender", async () => {
+  const { database, clock, store, live } = threadWith({ deliver: async () => ({ status: "delivered" }) });
+  database.transaction(() => store.addInput({ ...EVENT, id: "button", text: "", answer: OP }, clock.now()));
+  const rows = () => database.all("SELECT id, subject, surface, body FROM channel_inputs");
+  expect(rows()).toMatchObject([{ subject: "ada", surface: "1" }]);
+  live({
+    conversation: () => Promise.reject(new DramatisError("NOT_FOUND", "No call waits.")),
+  }).wake();
+  await clock.advance(1);
+  expect(rows()).toEqual([{ id: "button", subject: "", surface: "null", body: null }]);
+});
+
 test("CHANNEL-6 an answer passes the messages, and a failing answer stops no message", () => {
   const { store, database, clock } = threadWith({ deliver: async () => ({ status: "delivered" }) });
   database.transaction(() => {

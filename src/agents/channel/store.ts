@@ -176,9 +176,12 @@ export class ChannelStore {
     );
   }
 
-  /** Ends an event. Its text is deleted. */
+  /** Ends an event. Its text is deleted. Of an answer to a request only the id stays. */
   endInput(seq: number, turnId: string | null): void {
-    this.#run("UPDATE channel_inputs SET body = NULL, turn_id = ? WHERE seq = ?", turnId, seq);
+    this.#run(
+      "UPDATE channel_inputs SET body = NULL, turn_id = ?, subject = iif(is_answer, '', subject), surface = iif(is_answer, 'null', surface) WHERE seq = ?",
+      ...[turnId, seq],
+    );
   }
 
   /** Returns where the answers of a turn go, and the references of its previews by message; `undefined` if no event of this thread started it. */

@@ -56,6 +56,7 @@ export function readLocalTime(text: string, zone: string): number | undefined {
 }
 
 export interface NamedTime {
+  /** Milliseconds since 1970. */
   time: number;
   /** The words that name it, with single spaces. */
   words: string;
