@@ -23,12 +23,15 @@ export function lostEnds() {
   };
 }
 
-/** Ends the files of a worker that is silent: as failed, if a test of them has not ended. */
+/** Ends the files of a worker that is silent: as failed, if a test of them has not ended. Its next files get a new runtime. */
 function watched(worker: PoolWorker, project: TestProject): PoolWorker {
   const [send, on] = [worker.send.bind(worker), worker.on.bind(worker)];
+  const listeners = new Map<string, (message: { type?: string }) => void>();
   let files: readonly string[] = [];
-  let tell: ((message: object) => void) | undefined;
+  let start: Parameters<PoolWorker["send"]>[0] | undefined;
+  let isLost = false;
   let timer: NodeJS.Timeout | undefined;
+  const tell = (message: object) => listeners.get("message")?.(message);
   const openFiles = () => {
     const ended = project.vitest.state
       .getTestModules()
@@ -39,10 +42,8 @@ function watched(worker: PoolWorker, project: TestProject): PoolWorker {
     const open = openFiles();
     const error = new Error(`Nothing was heard for ${SILENCE_MS / 1_000} s of ${files.join(", ")}.`);
     files = [];
-    tell?.({
-      ...{ type: "testfileFinished", __vitest_worker_response__: true },
-      ...(open.length > 0 && { error }),
-    });
+    isLost = true;
+    tell({ ...response("testfileFinished"), ...(open.length > 0 && { error }) });
   };
   const endIfAllEnded = () => {
     if (openFiles().length === 0) end();
@@ -52,19 +53,48 @@ function watched(worker: PoolWorker, project: TestProject): PoolWorker {
     clearTimeout(timer);
     timer = files.length === 0 ? undefined : setTimeout(endIfAllEnded, ENDED_SILENCE_MS);
   };
+  /** Replaces the runtime, which still waits for the end of its last file. */
+  const restart = async () => {
+    for (const [event, listener] of listeners) worker.off(event, listener);
+    await worker.stop();
+    await worker.start();
+    const { promise: started, resolve } = Promise.withResolvers<void>();
+    for (const [event, listener] of listeners) {
+      on(event, (message: { type?: string }) => {
+        if (event === "message" && message.type === "started") resolve();
+        listener(message);
+      });
+    }
+    if (start !== undefined) send(start);
+    await started;
+    isLost = false;
+  };
   worker.send = (message) => {
+    if (message.type === "start") start = message;
+    if (isLost && message.type === "stop") return tell(response("stopped"));
     if (message.type === "run") files = message.context.files.map(({ filepath }) => filepath);
-    wait();
-    send(message);
+    const pass = () => {
+      wait();
+      send(message);
+    };
+    if (!isLost) return pass();
+    restart().then(pass, (error) => tell({ ...response("testfileFinished"), error }));
   };
   worker.on = (event, callback) => {
-    if (event !== "message") return on(event, callback);
-    tell = callback;
-    on(event, (message: { type?: string }) => {
-      if (message.type === "testfileFinished") files = [];
-      wait();
-      callback(message);
-    });
+    const listener =
+      event === "message"
+        ? (message: { type?: string }) => {
+            if (message.type === "testfileFinished") files = [];
+            wait();
+            callback(message);
+          }
+        : callback;
+    listeners.set(event, listener);
+    on(event, listener);
   };
   return worker;
+}
+
+function response(type: string) {
+  return { type, __vitest_worker_response__: true };
 }
