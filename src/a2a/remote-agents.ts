@@ -7,10 +7,12 @@
  * A2ACALL-5  The second call of a tool in a conversation continues the context of the first. A call with a `task_id` continues this task, if it
  *            has asked this conversation for input.
  * A2ACALL-9  If a call is cancelled, its task is cancelled at the server. If the answer to the message of an idempotent tool was lost, the
- *            cancellation sends the same message again to learn the task.
+ *            cancellation sends the same message again to learn the task. If the call ends during its message, the attempt cancels the task,
+ *            and repeats a failed cancellation three times.
  * A2ACALL-10  An attempt follows a new task for ten seconds. After that, each further attempt asks once, with growing pauses.
- * A2ACALL-11 If a request for a known task fails, the client asks again later, until the time limit of the tool. The call ends only if the agent
- *            refuses the request by the protocol, or its answer is too large. Then the client cancels the task.
+ * A2ACALL-11 If a request for a known task fails, the client asks again later, until the time limit of the tool. The call ends if the agent
+ *            refuses the request by the protocol, or its answer is too large. Then the client cancels the task. The call also ends if the
+ *            request is not permitted: four times within 21 seconds, its credentials are not accepted, or the address must not be reached.
  */
 import type { DeployedCode } from "../library/registry/deployed-code.ts";
 import { Asked, Continued } from "../library/tools/continued.ts";
@@ -28,13 +30,14 @@ import {
   remoteCallKey,
   remoteCallSchema,
 } from "../protocol/remote-call.ts";
-import { DramatisError, unavailable } from "../shared/errors.ts";
+import { DramatisError, notFound, unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import { isJsonObject, type Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
-import { AgentRequests, Refusal, type RequestPorts, TooLarge } from "./requests.ts";
+import { AgentRequests, Refusal, type RequestPorts } from "./requests.ts";
 import { approvalQuestion, contentOf, isAsking, openTask, taskResult } from "./results.ts";
-import { cardSchema, type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
+import { cancelTask, isDenied, sendMessage, taskOf, taskOfMessage } from "./tasks.ts";
+import { cardSchema, type RemoteTask } from "./wire.ts";
 
 const CARD_PATH = ".well-known/agent-card.json";
 /** An attempt follows a new task for this time, in milliseconds. */
@@ -43,6 +46,8 @@ const FOLLOW_MS = 10_000;
 const [FIRST_PAUSE_MS, MAX_PAUSE_MS] = [250, 2_000];
 /** The pause between two attempts, in milliseconds: at least, at most, and as a share of the age of the call. */
 const [MIN_WAIT_MS, MAX_WAIT_MS, WAIT_SHARE] = [2_000, 300_000, 0.2];
+/** The pauses before repeated requests within an attempt, in milliseconds. */
+const REPEAT_MS = [1_000, 4_000, 16_000];
 
 export interface RemoteAgentPorts extends RequestPorts {
   clock: Pick<Clock, "now" | "timer">;
@@ -84,7 +89,7 @@ export class RemoteAgents {
     let call = storedCall(await state.get(key));
     try {
       if (call?.taskId !== undefined)
-        return await this.#asked(requests, call, call.taskId, { tool, url, state });
+        return await this.#asked(requests, call, call.taskId, { tool, url, state, signal });
       if (remote?.following)
         throw new ToolError(
           "Outcome unknown: the call was interrupted before the remote agent named its task, and the message may have arrived. It was not sent again.",
@@ -117,6 +122,7 @@ export class RemoteAgents {
       const { task } = answer;
       // First the task: a crash, or a deleted conversation, must not lose it.
       call = { ...call, taskId: task.id };
+      if ((await state.get(key)) === null) throw notFound("The call has ended.");
       await state.put(key, call);
       await keepContext();
       // The question is answered.
@@ -126,9 +132,11 @@ export class RemoteAgents {
     } catch (error) {
       // A ToolError is the end of the attempt's time. The work continues.
       const isStopped = signal.aborted && !(signal.reason instanceof ToolError);
-      const isDeleted = error instanceof DramatisError && error.code === "NOT_FOUND";
-      if ((isStopped || isDeleted) && call?.taskId !== undefined)
-        await cancelTask(requests, call, call.taskId).catch(() => undefined);
+      const isOver = error instanceof DramatisError && error.code === "NOT_FOUND";
+      if ((isStopped || isOver) && call?.taskId !== undefined) {
+        const cancel = cancelTask.bind(undefined, requests, call, call.taskId);
+        await this.#repeated(cancel).catch(() => undefined);
+      }
       throw error;
     }
   }
@@ -242,7 +250,7 @@ export class RemoteAgents {
       if (result !== undefined && result !== null) return result.value;
       if (clock.now() + pause > until) return this.#later(call);
       await sleepWith(clock.timer, pause, signal);
-      task = await taskOf(requests, call, begun.id);
+      task = await this.#repeated(() => taskOf(requests, call, begun.id), { signal, isAgain: isDenied });
     }
   }
 
@@ -251,11 +259,28 @@ export class RemoteAgents {
     requests: AgentRequests,
     call: RemoteCall,
     taskId: string,
-    remote: RemoteTool & { state: ToolState },
+    { signal, ...remote }: RemoteTool & { state: ToolState; signal: AbortSignal },
   ): Promise<Json | Continued> {
-    const task = await taskOf(requests, call, taskId);
+    const task = await this.#repeated(() => taskOf(requests, call, taskId), { signal, isAgain: isDenied });
+    if (task !== null) await repair(requests, call, task, remote);
     const result = task && (await this.#ended(requests, task, remote));
     return result?.value ?? this.#later(call);
+  }
+
+  /** Repeats work that fails, after each of `REPEAT_MS`. */
+  async #repeated<Value>(
+    work: () => Promise<Value>,
+    { signal, isAgain = () => true }: { signal?: AbortSignal; isAgain?: (error: unknown) => boolean } = {},
+  ): Promise<Value> {
+    for (const pause of REPEAT_MS) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isAgain(error)) throw error;
+      }
+      await sleepWith(this.ports.clock.timer, pause, signal);
+    }
+    return work();
   }
 
   #later({ begunAt }: RemoteCall): Continued {
@@ -287,56 +312,17 @@ function storedCall(value: Json): RemoteCall | undefined {
   );
 }
 
-/** Sends a message. The end of the call does not abort the request, so that the answer names the task to cancel. */
-function sendMessage(requests: AgentRequests, call: RemoteCall, messageId: string, text: string) {
-  const { contextId, continues: taskId } = call;
-  const message = {
-    ...{ messageId, role: "ROLE_USER", parts: [{ text }] },
-    ...(contextId !== undefined && { contextId }),
-    ...(taskId !== undefined && { taskId }),
-  };
-  const configuration = {
-    acceptedOutputModes: ["text/plain", "application/json"],
-    historyLength: 0,
-    returnImmediately: true,
-  };
-  return requests.call(call, "SendMessage", { message, configuration }, sentSchema);
-}
-
-/** Sends a message again to learn its task; `undefined` if it has no task. */
-async function taskOfMessage(
+/** Stores what an attempt stores after the task: a crash may have ended it before. */
+async function repair(
   requests: AgentRequests,
-  call: RemoteCall,
-  { operationId, input }: LostMessage,
-): Promise<string | undefined> {
-  try {
-    const answer = await sendMessage(requests, call, operationId, remoteMessage(input).text);
-    return "task" in answer ? answer.task.id : undefined;
-  } catch (error) {
-    if (error instanceof Refusal && !error.retriable) return undefined;
-    throw error;
-  }
-}
-
-/** Returns a task; `null` if the agent cannot be asked now (A2ACALL-11). Throws `ToolError`. */
-async function taskOf(requests: AgentRequests, call: RemoteCall, id: string): Promise<RemoteTask | null> {
-  try {
-    return { ...(await requests.call(call, "GetTask", { id, historyLength: 0 }, taskSchema)), id };
-  } catch (error) {
-    const isRefused = error instanceof Refusal && !error.retriable;
-    if (!isRefused && !(error instanceof TooLarge)) return null;
-    await cancelTask(requests, call, id).catch(() => undefined);
-    throw error;
-  }
-}
-
-async function cancelTask(requests: AgentRequests, call: RemoteCall, id: string): Promise<void> {
-  try {
-    await requests.call(call, "CancelTask", { id }, taskSchema);
-  } catch (error) {
-    // The task is over, or unknown.
-    if (!(error instanceof Refusal) || error.retriable) throw error;
-  }
+  { continues }: RemoteCall,
+  { contextId }: RemoteTask,
+  { state, ...remote }: RemoteTool & { state: ToolState },
+): Promise<void> {
+  requests.checkIds([contextId]);
+  const key = await contextKey(remote);
+  if (contextId && (await state.get(key)) === null) await state.put(key, contextId);
+  if (continues !== undefined) await state.put(await openKey(remote, continues), null);
 }
 
 function cardAddress(address: string): URL {

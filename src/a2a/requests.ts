@@ -24,8 +24,8 @@ const REQUEST_MS = 30_000;
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 const MAX_MESSAGE = 2_000;
 const MAY_PASS: ReadonlySet<number> = new Set([408, 425, 429]);
-/** The code of an internal error in JSON-RPC. */
-const INTERNAL = -32_603;
+/** The codes of JSON-RPC for an internal error, and for an error of the server without a code of its own. */
+const SERVER_ERRORS: ReadonlySet<number> = new Set([-32_603, -32_000]);
 
 /** A header with a secret. `secret` is the part of its value that must not be shown. */
 interface Credential {
@@ -92,7 +92,7 @@ export class AgentRequests {
     throw new Refusal(
       `The remote agent refused ${method}: ${cut(redactSecrets(message, this.#secrets), MAX_MESSAGE)} (${code})`,
       {
-        retriable: code === INTERNAL,
+        retriable: SERVER_ERRORS.has(code),
       },
     );
   }

@@ -35,8 +35,7 @@ export const remoteCancelSchema = z.object({
   operationId: z.string(),
   tool: z.object(tool),
   url: serverAddressSchema,
-  /** Absent in envelopes of older releases. */
-  projectId: z.string().exactOptional(),
+  projectId: z.string(),
   /** The call as it was stored when the envelope was made, for a conversation that is deleted. Absent if no call was stored. */
   call: remoteCallSchema.exactOptional(),
 });

@@ -90,6 +90,38 @@ describe("a question", () => {
   });
 });
 
+describe("an attempt that ends after it has stored the task", () => {
+  const crashing = (remote: Remote) => {
+    const { put } = remote.state;
+    remote.state.put = async (key, value) => {
+      await put.call(remote.state, key, value);
+      if (!key.startsWith("a2a.call.") || Object(value).taskId === undefined) return;
+      remote.state.put = put;
+      throw new Error("The attempt is lost.");
+    };
+  };
+
+  test("A2ACALL-5 the next call continues its context", async () => {
+    const remote = new Remote();
+    crashing(remote);
+    await expect(remote.call("op_1", { message: "say blue" })).rejects.toThrow("is lost");
+    expect(await remote.call("op_1", { message: "say blue" })).toBe("blue");
+    expect(await remote.call("op_2", { message: "say red" })).toBe("red");
+    const messages = (await remote.seen("SendMessage")).map(({ params }) => params.message);
+    expect(messages.map((message) => message?.contextId)).toEqual([undefined, expect.stringMatching(/./)]);
+  });
+
+  test("A2ACALL-5 its question is answered", async () => {
+    const remote = new Remote();
+    const asked = await remote.call("op_1", { message: "ask Which colour?" });
+    const answer = { message: "say blue", task_id: String(Reflect.get(Object(asked), "task_id")) };
+    crashing(remote);
+    await expect(remote.call("op_2", answer)).rejects.toThrow("is lost");
+    expect(await remote.call("op_2", answer)).toBe("blue");
+    expect(await remote.failed("op_3", answer)).toMatchObject({ code: "INVALID_INPUT" });
+  });
+});
+
 test("A2ACALL-4 the task is stored before the context, so that a crash does not lose it", async () => {
   const remote = new Remote();
   const puts: string[] = [];

@@ -1,7 +1,8 @@
 /** Attempts of calls of remote agents, in Node, with agents of the official SDK on loopback. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RemoteAgents } from "../../src/a2a/remote-agents.ts";
 import { Continued } from "../../src/library/tools/continued.ts";
+import type { Clock } from "../../src/ports/clock.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { ToolInvocation, ToolState } from "../../src/protocol/executor-api.ts";
 import { remoteCallKey } from "../../src/protocol/remote-call.ts";
@@ -10,6 +11,11 @@ import type { A2aFaults, SeenA2a } from "../support/a2a-script.ts";
 import { startA2aServer } from "../support/a2a-server.ts";
 
 const OPERATION = "op_1";
+/** A clock with pauses that are four times shorter. */
+const HURRIED: Pick<Clock, "now" | "timer"> = {
+  now: () => systemClock.now(),
+  timer: (milliseconds, callback) => systemClock.timer(milliseconds / 4, callback),
+};
 let server: Awaited<ReturnType<typeof startA2aServer>>;
 let count = 0;
 
@@ -24,10 +30,11 @@ class Remote {
   readonly name = `agent-${++count}`;
   readonly url = `${server.url}/${this.name}`;
   readonly state = memoryToolState();
+  isListed = true;
   readonly agents = new RemoteAgents({
-    clock: systemClock,
+    clock: HURRIED,
     code: { definition: async () => undefined },
-    mayReach: () => true,
+    mayReach: () => this.isListed,
     credentials: async () => [],
   });
 
@@ -87,10 +94,9 @@ test("A2ATASK-3 an attempt that follows sends no message, and asks for the store
 
 test.each([
   ["status 404", { status: 404 }],
-  ["status 401", { status: 401 }],
-  ["status 403", { status: 403 }],
+  ["status 503", { status: 503 }],
   ["HTML", { html: true }],
-  ["a redirect", { redirect: "https://elsewhere.example.com/" }],
+  ["the error of a server", { refusal: "Busy.", code: -32_000 }],
 ] as const)("A2ACALL-11 %s while the client follows a task is not the end of the call", async (_, faults) => {
   const remote = new Remote();
   await remote.begin("wait report");
@@ -100,6 +106,43 @@ test.each([
   await remote.finish();
   expect(await remote.attempt("wait report")).toBe("report");
   expect(await remote.seen("CancelTask")).toEqual([]);
+});
+
+describe("requests for a task that are not permitted", () => {
+  const denials = [
+    ["status 401", { status: 401 }, "did not accept the credentials (401)"],
+    ["status 403", { status: 403 }, "did not accept the credentials (403)"],
+    ["a redirect", { redirect: "https://elsewhere.example.com/" }, "redirects are not followed"],
+  ] as const;
+
+  test.each(denials)("A2ACALL-11 %s ends the call if it stays", async (_, faults, message) => {
+    const remote = new Remote();
+    await remote.begin("wait report");
+    await remote.set(faults);
+    await expect(remote.attempt("wait report")).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: expect.stringContaining(message),
+    });
+  });
+
+  test("A2ACALL-11 status 401 for a moment is not the end of the call", async () => {
+    const remote = new Remote();
+    await remote.begin("wait report");
+    await remote.finish();
+    await remote.set({ status: 401 });
+    const attempt = remote.attempt("wait report");
+    await remote.seen("GetTask", 2);
+    await remote.set({});
+    expect(await attempt).toBe("report");
+  });
+
+  test("A2ACALL-1 A2ACALL-11 an address that the deployer no longer lists ends the call", async () => {
+    const remote = new Remote();
+    await remote.begin("wait report");
+    remote.isListed = false;
+    await expect(remote.attempt("wait report")).rejects.toMatchObject({ rule: "network" });
+    expect(await remote.seen("GetTask")).toEqual([]);
+  });
 });
 
 test("A2ACALL-11 a refusal, and an answer that is too large, end the call and cancel the task", async () => {

@@ -1,6 +1,8 @@
 /** Faults and requests of the A2A agents on loopback (`a2a-server.ts`). */
 
 export interface A2aFaults {
+  /** The answer to a method comes after so many milliseconds. */
+  slow?: { method: string; ms: number };
   /** The connection breaks after the server has acted on so many further requests of this method. */
   lose?: { method: string; times: number };
   /** Each request is redirected there. */
@@ -15,6 +17,8 @@ export interface A2aFaults {
   status?: number;
   /** Each request of a method is refused with this text. */
   refusal?: string;
+  /** The code of the refusals; -32602 when absent. */
+  code?: number;
   /** The server no longer knows the tasks of requests. */
   lostTasks?: true;
   /** Each request of a method has a page of HTML as its answer, with status 200. */

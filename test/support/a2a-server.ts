@@ -10,6 +10,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout } from "node:timers/promises";
 import { AgentCard, Task } from "@a2a-js/sdk";
 import {
   AgentEvent,
@@ -80,7 +81,7 @@ class Served implements AgentExecutor {
   }
 
   async answer(request: Request): Promise<Response> {
-    const { redirect, status, lose } = this.faults;
+    const { redirect, status, lose, slow } = this.faults;
     if (redirect !== undefined) return new Response(null, { status: 302, headers: { location: redirect } });
     if (request.method === "GET") {
       this.#note({ method: "card", params: {}, headers: Object.fromEntries(request.headers) });
@@ -91,7 +92,11 @@ class Served implements AgentExecutor {
     this.#note({ method, params, headers: Object.fromEntries(request.headers) });
     if (status !== undefined) return new Response("No.", { status });
     if (this.faults.refusal !== undefined)
-      return Response.json({ jsonrpc: "2.0", id: 1, error: { code: -32_602, message: this.faults.refusal } });
+      return Response.json({
+        jsonrpc: "2.0",
+        id: 1,
+        error: { code: this.faults.code ?? -32_602, message: this.faults.refusal },
+      });
     if (this.faults.html)
       return new Response("<h1>Back soon</h1>", { headers: { "content-type": "text/html" } });
     if (this.faults.flood) return flood();
@@ -102,6 +107,7 @@ class Served implements AgentExecutor {
     const answered = known ?? this.#rpc.handle(asked, context);
     if (id !== undefined) this.#answers.set(id, answered);
     const answer = await answered;
+    if (slow?.method === method) await setTimeout(slow.ms);
     if (lose?.method === method && lose.times > 0) {
       lose.times -= 1;
       throw new Error("The connection breaks.");

@@ -355,6 +355,51 @@ describe("I12 nothing happens twice", () => {
     expect(new Set(requests.map(({ params }) => params.id)).size).toBe(1);
   });
 
+  test.each(["once", "idempotent"])(
+    "A2ATASK-6 A2ATASK-4 a turn that stops while the message of a tool that is `%s` is under way cancels the task, and keeps no call",
+    async (effect) => {
+      const remote = new Remote();
+      const conversation = await remote.conversation({ effect });
+      await remote.set({ slow: { method: "SendMessage", ms: 2_000 } });
+      const { turnId } = await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
+      await remote.seen("SendMessage", 1);
+      await conversation.stop(turnId);
+      await remote.seen("CancelTask", 1);
+      // The attempt has ended when its context is stored.
+      await expect.poll(() => kept(conversation), { timeout: 30_000 }).toEqual(["context"]);
+      expect(await remote.runs()).toEqual(["wait report"]);
+    },
+  );
+
+  test("A2ATASK-6 a stop while the message of a `once` tool is under way cancels the task after the other server is up again", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation({ effect: "once" });
+    await remote.set({ slow: { method: "SendMessage", ms: 2_000 } });
+    const { turnId } = await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
+    await remote.seen("SendMessage", 1);
+    await remote.set({ status: 503 });
+    await conversation.stop(turnId);
+    await remote.seen("CancelTask", 1);
+    await remote.set({});
+    await remote.seen("CancelTask", 2);
+    await expect.poll(() => kept(conversation), { timeout: 30_000 }).toEqual(["context"]);
+  });
+
+  test("A2ACALL-9 a conversation that is deleted while its message is under way cancels the task, also if the other server is down at first", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation();
+    await remote.set({ slow: { method: "SendMessage", ms: 2_000 } });
+    await conversation.play({ replies: [[ask("wait report")], [{ text: "Done." }]] });
+    await remote.seen("SendMessage", 1);
+    skipInvariants(conversation);
+    await remote.set({ status: 503 });
+    expect((await request(conversation.path, { method: "DELETE" })).status).toBe(204);
+    await remote.seen("CancelTask", 1);
+    await remote.set({});
+    const requests = await remote.seen("CancelTask", 2);
+    expect(new Set(requests.map(({ params }) => params.id)).size).toBe(1);
+  });
+
   test("A2ATASK-1 A2ATASK-2 the time limit of the tool ends the call, and cancels the task", async () => {
     const remote = new Remote();
     const conversation = await remote.conversation({ timeoutMs: 1_000 });

@@ -5,7 +5,17 @@
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  type MockInstance,
+  test,
+  vi,
+} from "vitest";
 import { newConversationId } from "../../src/agents/base/lookup/conversation-id.ts";
 import { durableActor, durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
 import { actorIn, checkPlace } from "../../src/agents/base/lookup/placement.ts";
@@ -45,18 +55,13 @@ class RecordingNamespace {
     return new RecordingNamespace(this.asked, name);
   }
 
-  idFromName(name: string) {
-    return { name, place: this.place };
-  }
-
-  get({ name, place }: { name: string; place?: string }, options?: unknown) {
-    expect(place, "the id is of this namespace").toBe(this.place);
+  getByName(name: string, options?: unknown) {
     this.asked.push({
       name,
-      ...(place === undefined ? {} : { jurisdiction: place }),
+      ...(this.place === undefined ? {} : { jurisdiction: this.place }),
       ...(options === undefined ? {} : { options }),
     });
-    return { __unsafe_ensureInitialized: async () => undefined };
+    return {};
   }
 }
 
@@ -111,23 +116,23 @@ describe("G14 PLACE-1 a look-up asks", () => {
   });
 });
 
-test("PLACE-4 an id with a colon names no actor: it could be an actor of another tenant", async () => {
+test("PLACE-4 an id with a colon names no actor: it could be an actor of another tenant", () => {
   const address = { kind: "agent", tenant: "acme", id: "eu:guide" };
-  await expect(actorIn(exports.Agent, address)).rejects.toMatchObject({ code: "NOT_FOUND" });
+  expect(() => actorIn(exports.Agent, address)).toThrow(expect.objectContaining({ code: "NOT_FOUND" }));
 });
 
 describe("G14 PLACE-2 a platform", () => {
   const address = { kind: "agent", tenant: "acme", id: "guide_eu" };
 
-  test("without jurisdictions has the actor in the plain namespace", async () => {
+  test("without jurisdictions has the actor in the plain namespace", () => {
     const namespace = new RecordingNamespace([], undefined, new Error(NOT_IMPLEMENTED));
-    await actorIn(namespace, address, "weur");
+    actorIn(namespace, address, "weur");
     expect(namespace.asked).toEqual([{ name: "acme:guide_eu", options: { locationHint: "weur" } }]);
   });
 
-  test("that refuses a jurisdiction with another error gets no further request", async () => {
+  test("that refuses a jurisdiction with another error gets no further request", () => {
     const namespace = new RecordingNamespace([], undefined, new TypeError("No such jurisdiction."));
-    await expect(actorIn(namespace, address)).rejects.toThrow("No such jurisdiction.");
+    expect(() => actorIn(namespace, address)).toThrow("No such jurisdiction.");
     expect(namespace.asked).toEqual([]);
   });
 
@@ -167,11 +172,11 @@ const TENANT = { ...ADMIN, tenant: "located" };
 
 /** The requested locations by names of actors, while `body` runs. */
 async function hintsDuring(body: () => Promise<unknown>): Promise<Record<string, unknown>> {
-  const get = vi.spyOn(ownerOf(exports.Agent, "get"), "get");
+  const get = vi.spyOn(ownerOf(exports.Agent, "getByName"), "getByName");
   try {
     await body();
     return Object.fromEntries(
-      get.mock.calls.map(([{ name }, options]) => [name, options?.locationHint]).toReversed(),
+      get.mock.calls.map(([name, options]) => [name, options?.locationHint]).toReversed(),
     );
   } finally {
     get.mockRestore();
@@ -405,12 +410,14 @@ describe("G14 a complete conversation in a jurisdiction", () => {
   /** Calls of a method of the platform's namespaces, which it still runs. */
   const prototype = ownerOf(exports.Conversation, "jurisdiction");
   const jurisdictions = vi.spyOn(prototype, "jurisdiction");
-  const names = vi.spyOn(prototype, "idFromName");
+  let names: MockInstance<DurableObjectNamespace["getByName"]>;
   afterAll(() => vi.restoreAllMocks());
 
   const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
 
   beforeAll(async () => {
+    // An earlier test restores a spy of its own on this method.
+    names = vi.spyOn(prototype, "getByName");
     const made = await Promise.all(
       [
         ["/api/agents", { id: "helper_eu", persona: { identity } }],

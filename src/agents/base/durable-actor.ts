@@ -3,6 +3,8 @@
  *
  * AGENT-3  The SDK's own entry points are closed: no sub-agents, no plain requests, and no connection may write the SDK's state.
  * AGENT-4  An actor that is no `SessionAgent` refuses each session method with `FORBIDDEN`, and has no session tables.
+ * AGENT-5  Public methods of actors are async functions. The SDK starts an actor before its first call of such a method, so a look-up needs
+ *          no request of its own.
  */
 import { Agent } from "agents";
 import { D1DeadLetters, type DeadLetterWriter } from "../../d1/dead-letters.ts";

@@ -35,7 +35,7 @@ export async function durableActor<Api>(
   const namespace = namespaceOf(env, classOf(address.kind), code);
   // SAFETY: each class is the application's own and implements `Api`. Naming the class here would make the type of every
   // class depend on all others.
-  return (await actorIn(namespace, address, hint)) as Api;
+  return actorIn(namespace, address, hint) as Api;
 }
 
 /** Throws `INVALID_INPUT` unless the actor at an address has the jurisdiction of its id. `actual` is its jurisdiction (PLACE-3). */

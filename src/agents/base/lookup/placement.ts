@@ -8,10 +8,9 @@
  * PLACE-4  An id with a colon names no actor, because names are `{tenant}:{id}` and a tenant may have colons.
  * PLACE-3  An agent, a conversation, a run or a trigger is created only in the jurisdiction that its id names.
  */
-import { getAgentByName } from "agents";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
 import { invalid, notFound } from "../../../shared/errors.ts";
-import { type LocationHint, locationOf } from "../../../shared/location.ts";
+import { type Jurisdiction, type LocationHint, locationOf } from "../../../shared/location.ts";
 import { shorten } from "../../../shared/text.ts";
 
 /** The kinds of actors whose ids name a jurisdiction. */
@@ -22,27 +21,17 @@ const NOT_IMPLEMENTED = "Jurisdiction restrictions are not implemented in worker
 
 let isWarned = false;
 
-/** Returns the actor at an address, in the namespace of its class. `hint` counts at the first contact only. */
-export async function actorIn(
-  namespace: unknown,
-  { kind, tenant, id }: ActorAddress,
-  hint?: LocationHint,
-): Promise<unknown> {
+/**
+ * Returns the actor at an address, in the namespace of its class. `hint` counts at the first contact only. Sends no request
+ * (AGENT-5).
+ */
+export function actorIn(namespace: unknown, address: ActorAddress, hint?: LocationHint): DurableObjectStub {
+  const { kind, tenant, id } = address;
   if (id.includes(":")) throw notFound(`No actor has the id ${JSON.stringify(shorten(id, 100))}.`);
-  const name = `${tenant}:${id}`;
-  const { jurisdiction, ...plain } = LOCATED.has(kind) ? locationOf(id, hint) : {};
-  if (jurisdiction === undefined) return getAgentByName(namespace as never, name, plain);
-  try {
-    return await getAgentByName(namespace as never, name, { jurisdiction, ...plain });
-  } catch (error) {
-    if (!isNotImplemented(error)) throw error;
-    if (!isWarned)
-      console.warn(
-        `This workerd has no jurisdictions: "${id}" runs and stores its data without a jurisdiction.`,
-      );
-    isWarned = true;
-    return getAgentByName(namespace as never, name, plain);
-  }
+  const { jurisdiction, locationHint } = LOCATED.has(kind) ? locationOf(id, hint) : {};
+  // SAFETY: the caller passes the namespace of the actor's class.
+  const place = namespaceIn(namespace as DurableObjectNamespace, id, jurisdiction);
+  return place.getByName(`${tenant}:${id}`, locationHint && { locationHint });
 }
 
 /** Returns the object of an actor's address in a namespace of another class, in the jurisdiction of the actor. */
@@ -50,12 +39,27 @@ export function objectOf(
   namespace: DurableObjectNamespace,
   { tenant, id }: Pick<ActorAddress, "tenant" | "id">,
 ): DurableObjectStub {
-  const { jurisdiction } = locationOf(id);
-  const place =
-    jurisdiction !== undefined && hasJurisdictions(namespace, jurisdiction)
-      ? namespace.jurisdiction(jurisdiction)
-      : namespace;
-  return place.getByName(`${tenant}:${id}`);
+  return namespaceIn(namespace, id, locationOf(id).jurisdiction).getByName(`${tenant}:${id}`);
+}
+
+/** Returns the part of a namespace in a jurisdiction (PLACE-2). */
+function namespaceIn(
+  namespace: DurableObjectNamespace,
+  id: string,
+  jurisdiction: Jurisdiction | undefined,
+): DurableObjectNamespace {
+  if (jurisdiction === undefined) return namespace;
+  try {
+    return namespace.jurisdiction(jurisdiction);
+  } catch (error) {
+    if (!isNotImplemented(error)) throw error;
+  }
+  if (!isWarned)
+    console.warn(
+      `This workerd has no jurisdictions: "${id}" runs and stores its data without a jurisdiction.`,
+    );
+  isWarned = true;
+  return namespace;
 }
 
 /** Throws `INVALID_INPUT` unless an actor is in the jurisdiction that its id names. `actual` is the jurisdiction of its platform id. */

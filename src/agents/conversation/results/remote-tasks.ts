@@ -2,6 +2,7 @@
  * The receiver of the cancellations of remote tasks (A2ATASK-2). The mailbox repeats a cancellation that the other server did not answer.
  *
  * A2ATASK-5  If the conversation was deleted, the cancellation uses the call in its envelope. So it is repeated as before the deletion.
+ * A2ATASK-6  If a message is under way that must not be sent again, the cancellation waits up to a minute for the task that it begins.
  */
 import { resolveId } from "../../../protocol/ids.ts";
 import type { Answer, MailboxPeer } from "../../../protocol/mailbox-api.ts";
@@ -11,30 +12,35 @@ import {
   remoteCallSchema,
   remoteCancelSchema,
 } from "../../../protocol/remote-call.ts";
-import { toErrorData } from "../../../shared/errors.ts";
+import { toErrorData, unavailable } from "../../../shared/errors.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { ActorContext, StoredConversation } from "../context.ts";
 import { shownCall } from "../core/shown-call.ts";
 import { chainOf } from "../core/state.ts";
 import type { ConversationRuntime } from "../runtime.ts";
 
-interface RemoteTasksContext extends Pick<ActorContext, "cancelRemote"> {
+/** A message has its answer within this time after its call began, in milliseconds. */
+const UNDER_WAY_MS = 60_000;
+
+interface RemoteTasksContext extends Pick<ActorContext, "cancelRemote" | "clock"> {
   runtime: StoredConversation & Pick<ConversationRuntime, "toolState" | "exists">;
 }
 
-export function remoteTasks({ runtime, cancelRemote }: RemoteTasksContext): MailboxPeer {
+export function remoteTasks({ runtime, cancelRemote, clock }: RemoteTasksContext): MailboxPeer {
   return {
     async receive({ to: { tenant }, body }): Promise<Answer> {
       const cancel = validate(remoteCancelSchema, body);
-      const { operationId, tool, url } = cancel;
+      const { operationId, tool, url, projectId } = cancel;
       const key = remoteCallKey(operationId);
       const stored = runtime.exists ? runtime.toolState.get(key) : (cancel.call ?? null);
       // No message was sent.
       if (stored === null) return DONE;
       try {
-        const projectId = cancel.projectId ?? runtime.state.record.projectId;
         const call = validate(remoteCallSchema, stored);
         const lost = runtime.exists ? lostMessage(runtime, operationId) : undefined;
+        const isNew = clock.now() - call.begunAt < UNDER_WAY_MS;
+        if (runtime.exists && isNew && call.taskId === undefined && lost === undefined)
+          throw unavailable("The answer that names the task is under way.", { retriable: true });
         await cancelRemote?.({ tenant, projectId }, { tool, url }, call, lost);
       } catch (error) {
         const data = toErrorData(error);
