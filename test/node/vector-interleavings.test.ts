@@ -1,6 +1,6 @@
 /** Changes of memories, jobs, failures and restarts in any order: the store has the right vectors at the end. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { IndexedMemories, someMemory } from "../support/indexed-memories.ts";
 import { LateVectors } from "../support/late-vectors.ts";
 import { WordEmbedder, wordVector } from "../support/test-embedders.ts";
@@ -94,10 +94,11 @@ class World {
     }
   }
 
-  /** Lets the job run for as long as it has work. */
-  async settle(): Promise<void> {
+  /** Lets the job run for as long as it has work. `inLives`: the actor sleeps before each job, as idle actors do. */
+  async settle(inLives: boolean): Promise<void> {
     this.store.mood = "well";
     for (let round = 0; round < 100; round++) {
+      if (inLives && this.#job === null) await this.take({ do: "restart" });
       await this.take({ do: "pump" });
       await this.memories.clock.advance(this.#job === null ? (this.memories.index.waitMs ?? 0) : SECOND);
       if (this.#job === null && this.memories.index.waitMs === undefined) return;
@@ -125,21 +126,23 @@ test.each([100, 300])(
   "MEMVECTORS-1 MEMVECTORS-2 MEMVECTORS-4 a vector number that is removed and added again is in the store at the end, with %i dimensions",
   async (dimensions) => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60, size: "max" }), async (steps) => {
-        await ended(new World(dimensions), steps);
-      }),
+      fc.asyncProperty(
+        fc.array(step, { minLength: 5, maxLength: 60, size: "max" }),
+        fc.boolean(),
+        (steps, inLives) => ended(new World(dimensions), steps, inLives),
+      ),
       { numRuns: 60 },
     );
   },
 );
 
 /** Ends the rounds of a case, and compares. */
-async function ended(world: World, steps: readonly Step[]): Promise<void> {
+async function ended(world: World, steps: readonly Step[], inLives = false): Promise<void> {
   for (const one of steps) await world.take(one);
-  await world.settle();
+  await world.settle(inLives);
   // An abandoned request has taken effect by now.
   await world.memories.clock.advance(2 * MINUTE);
-  await world.settle();
+  await world.settle(inLives);
   const [expected, found] = await world.compared();
   expect(found.sort()).toEqual(expected.sort());
   expect(world.memories.index.status().vectors).toEqual({ pending: 0 });
@@ -175,8 +178,16 @@ describe("a request that an actor stops in takes effect later", () => {
   ];
   test.each(cases)("%s", async (_, before, after) => {
     for (const late of [SECOND, 29 * SECOND, 55 * SECOND, 85 * SECOND])
-      await ended(new World(100), [...before, { do: "stop", lateMs: late }, ...after]);
+      for (const inLives of [false, true])
+        await ended(new World(100), [...before, { do: "stop", lateMs: late }, ...after], inLives);
   });
+});
+
+test("MEMVECTORS-4 an actor that sleeps between its alarms sends a vector once, and then has no alarm", async () => {
+  const world = new World(100);
+  const upserts = vi.spyOn(world.store, "upsert");
+  await ended(world, [winter], true);
+  expect(upserts).toHaveBeenCalledTimes(1);
 });
 
 test("MEMVECTORS-2 a memory that is removed and comes again during its upsert is in the store at the end", async () => {

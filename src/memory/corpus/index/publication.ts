@@ -214,9 +214,8 @@ export class Publication {
     const { published } = state();
     if (published === undefined || (store?.index() ?? null) === null) return;
     const now = clock.now();
-    const blocks = this.#rows(published).list(UNSENT_BLOCKS, ROWS_AT_ONCE);
     const wasUnderWay =
-      blocks.some((row) => this.#isDue(row)) || this.#forgetting.dueTimes().some((due) => due <= now);
+      this.#mayBeSending(published) || this.#forgetting.dueTimes().some((due) => due <= now);
     if (!wasUnderWay) return;
     const at = now + CHANGE_MS;
     const over: Failure = {
@@ -228,6 +227,21 @@ export class Publication {
       isOver: true,
     };
     keyValue.put<Failure>(STATE_KEY, { ...(this.#failure ?? over), at });
+  }
+
+  /** Reports whether an upsert may be under way. A repeated upsert marks its vectors as unsent before its request. */
+  #mayBeSending(published: number): boolean {
+    const { database, state } = this.ports;
+    const space = state().spaces.find(({ number }) => number === published);
+    if (space === undefined) return false;
+    const rows = new SpaceRows(database, space);
+    return this.#rows(published)
+      .list(UNSENT_BLOCKS, ROWS_AT_ONCE)
+      .some(
+        (row) =>
+          row.sentAt === null ||
+          (this.#isDue(row) && hasUnsent(rows.vectorsAt(row.at * rows.vectorsPerRow).vectors)),
+      );
   }
 
   /** Switches to the active space. */

@@ -319,8 +319,9 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
 
   /** Writes the changed blocks. Memory reloads them at the next search, after a commit or a rollback. */
   #flush(space: Space, edit: SpaceEdit, state = this.#state()): void {
-    const { facts, vectors } = edit.flush();
+    // The publication looks at the blocks as they were before this change.
     this.#publication.note(space, edit, state);
+    const { facts, vectors } = edit.flush();
     if (space.number !== this.#loaded?.number) return;
     for (const first of facts) this.#staleFacts.add(first);
     for (const first of vectors) this.#staleVectors.add(first);
