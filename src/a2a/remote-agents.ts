@@ -32,10 +32,17 @@ import {
 } from "../protocol/remote-call.ts";
 import { DramatisError, notFound, unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
-import { isJsonObject, type Json } from "../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
 import { AgentRequests, Refusal, type RequestPorts } from "./requests.ts";
-import { approvalQuestion, contentOf, isAsking, openTask, taskResult } from "./results.ts";
+import {
+  type ApprovalRequest,
+  approvalQuestion,
+  contentOf,
+  isAsking,
+  openTask,
+  taskResult,
+} from "./results.ts";
 import { cancelTask, isDenied, sendMessage, taskOf, taskOfMessage } from "./tasks.ts";
 import { cardSchema, type RemoteTask } from "./wire.ts";
 
@@ -98,11 +105,14 @@ export class RemoteAgents {
       if (text.trim() === "") throw new ToolError("The message is empty.", { code: "INVALID_INPUT" });
       if (call === undefined) {
         const { request } = await openOf(state, { tool, url }, continues);
-        if (request !== undefined && approval === undefined)
-          return new Asked(
-            approvalQuestion(new URL(url).host, request),
-            "A person must approve the answer, and this call cannot ask a person.",
-          );
+        if (request !== undefined) {
+          const question = await approvalQuestion(new URL(url).host, request);
+          if (approval?.state !== question.state)
+            return new Asked(
+              question,
+              "A person must approve the answer, and this call cannot ask a person.",
+            );
+        }
         const begun = await this.#begin(requests, { tool, url, state, continues });
         // A cancellation without a stored call sends no request.
         signal.throwIfAborted();
@@ -180,10 +190,9 @@ export class RemoteAgents {
     { state, continues, ...remote }: RemoteTool & { state: ToolState; continues: string | undefined },
   ): Promise<RemoteCall> {
     const begunAt = this.ports.clock.now();
-    const contextId =
-      continues === undefined
-        ? await state.get(await contextKey(remote))
-        : (await openOf(state, remote, continues)).contextId;
+    const open = continues === undefined ? undefined : await openOf(state, remote, continues);
+    const contextId = open === undefined ? await state.get(await contextKey(remote)) : open.contextId;
+    const answers = open?.request?.id;
     const { supportedInterfaces } = await requests.read(
       cardAddress(remote.url),
       cardSchema,
@@ -206,6 +215,7 @@ export class RemoteAgents {
       ...(found.tenant && { tenant: found.tenant }),
       ...(typeof contextId === "string" && contextId !== "" && { contextId }),
       ...(continues !== undefined && { continues }),
+      ...(answers && { answers }),
     });
     if (call.success) return call.data;
     throw new ToolError(
@@ -345,7 +355,7 @@ async function openOf(
   state: ToolState,
   remote: RemoteTool,
   continues: string | undefined,
-): Promise<{ contextId?: Json; request?: string }> {
+): Promise<{ contextId?: Json; request?: ApprovalRequest }> {
   if (continues === undefined) return {};
   const open = await state.get(await openKey(remote, continues));
   if (open === null)
@@ -354,5 +364,6 @@ async function openOf(
       { code: "INVALID_INPUT" },
     );
   if (!isJsonObject(open)) return { contextId: open };
-  return { contextId: open.contextId ?? "", request: String(open.request) };
+  // SAFETY: as `openTask` returned it.
+  return open as { contextId: string; request: ApprovalRequest } & JsonObject;
 }

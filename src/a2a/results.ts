@@ -6,13 +6,14 @@
  * A2ACALL-7  A task that needs input is a result with the question and the `task_id`. Another call with this `task_id` answers it.
  * A2ACALL-8  A task that failed, or that was rejected or cancelled, is an error with its text.
  * A2ACALL-12 A task of a Dramatis server that waits for an approval is answered only after a person has approved the call that answers. The
- *            person sees the text of the request.
+ *            person sees the text of the request. The approval counts for this request only, and the message names the request.
  */
 import { TASK_MEMBER } from "../library/tools/remote-agent.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
 import { type Elicited, MAX_ELICITATION_BYTES } from "../protocol/elicitation.ts";
 import { defined } from "../shared/defined.ts";
 import { isJsonObject, type Json } from "../shared/json.ts";
+import { sha256Hex } from "../shared/sha256.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import type { RemotePart, RemoteTask } from "./wire.ts";
 
@@ -42,7 +43,7 @@ export function taskResult({ id, status, artifacts }: RemoteTask): Json | undefi
   if (question !== undefined)
     return {
       ...{ status: question, [TASK_MEMBER]: id, question: said },
-      hint: `Answer with another call of this tool, with this \`${TASK_MEMBER}\`.${asksApproval(status) ? " A person must approve this call." : ""}`,
+      hint: `Answer with another call of this tool, with this \`${TASK_MEMBER}\`.${approvalForms(status).length > 0 ? ' Send the message "approve" or "deny". A person must approve this call.' : ""}`,
     };
   if (state === "TASK_STATE_COMPLETED") {
     const content = contentOf((artifacts ?? []).map(({ parts }) => parts));
@@ -60,27 +61,45 @@ export function isAsking({ status }: RemoteTask): boolean {
   return QUESTIONS.has(status.state);
 }
 
-/** Reports whether a task asks for an approval: a part of its status has the JSON Schema of an answer with `approved` (A2ACALL-12). */
-function asksApproval({ message }: RemoteTask["status"]): boolean {
+/** A request for approval of a task that waits. */
+export interface ApprovalRequest {
+  text: string;
+  /** The id of the request at its server; empty if the request has none. Absent if only the other server takes the answer. */
+  id?: string;
+}
+
+/** Returns the requests for approval of a task: the parts of its status with the JSON Schema of an answer with `approved` (A2ACALL-12). */
+function approvalForms({ message }: RemoteTask["status"]): { id: string; hasValues: boolean }[] {
   const member = (value: unknown, name: string) => (isJsonObject(value) ? value[name] : undefined);
-  return (message?.parts ?? []).some(
-    ({ data }) => member(member(member(data, "answer"), "properties"), "approved") !== undefined,
-  );
+  return (message?.parts ?? []).flatMap(({ data }) => {
+    const properties = member(member(data, "answer"), "properties");
+    if (member(properties, "approved") === undefined) return [];
+    const values = member(member(properties, "values"), "properties");
+    const id = member(data, "id");
+    return [{ id: typeof id === "string" ? id : "", hasValues: values !== undefined }];
+  });
 }
 
-/** Returns what is stored of a task that waits for input: its context, and the text of a request for approval. */
+/** Returns what is stored of a task that waits for input: its context, and a request for approval. */
 export function openTask({ contextId = "", status }: RemoteTask): Json {
-  if (!asksApproval(status)) return contextId;
-  const texts = (status.message?.parts ?? []).flatMap(({ text }) => text ?? []);
-  return { contextId, request: texts.join("\n\n") };
+  const [form, ...others] = approvalForms(status);
+  if (form === undefined) return contextId;
+  const text = (status.message?.parts ?? []).flatMap(({ text }) => text ?? []).join("\n\n");
+  const mayAnswer = others.length === 0 && !form.hasValues;
+  return { contextId, request: { text, ...(mayAnswer && { id: form.id }) } };
 }
 
-/** Returns the question to a person before a call answers a request for approval. Throws `ToolError` for a request that is too long. */
-export function approvalQuestion(host: string, request: string): Elicited {
-  const message = `The agent of "${host}" waits for an approval:\n\n${request}\n\nIf you approve, this call sends its message as the answer.`;
-  if (utf8Length(message) > MAX_ELICITATION_BYTES)
-    throw new ToolError(
-      `The remote agent waits for an approval, and its text is too long to show to a person. Answer at "${host}".`,
-    );
-  return { message, forms: [], urls: [] };
+/**
+ * Returns the question to a person before a call answers a request for approval. Its state names the request, so that an approval counts for
+ * this request only. Throws `ToolError` for a request that only its own server can show or answer.
+ */
+export async function approvalQuestion(host: string, { text, id }: ApprovalRequest): Promise<Elicited> {
+  const message = `The agent of "${host}" waits for an approval:\n\n${text}\n\nIf you approve, this call sends its message as the answer.`;
+  const problem =
+    id === undefined
+      ? "needs an answer that a message of this tool cannot give."
+      : utf8Length(message) > MAX_ELICITATION_BYTES && "its text is too long to show to a person.";
+  if (problem !== false)
+    throw new ToolError(`The remote agent waits for an approval, and ${problem} Answer at "${host}".`);
+  return { message, forms: [], urls: [], state: await sha256Hex(JSON.stringify([id, text])) };
 }

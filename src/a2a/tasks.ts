@@ -7,9 +7,13 @@ import { type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
 
 /** Sends a message. The end of the call does not abort the request, so that the answer names the task to cancel. */
 export function sendMessage(requests: AgentRequests, call: RemoteCall, messageId: string, text: string) {
-  const { contextId, continues: taskId } = call;
+  const { contextId, continues: taskId, answers: id } = call;
+  const word = text.trim().toLowerCase();
+  // The id keeps the answer from another request, which the task may have by now.
+  const isAnswer = id !== undefined && (word === "approve" || word === "deny");
+  const part = isAnswer ? { data: { id, approved: word === "approve" } } : { text };
   const message = {
-    ...{ messageId, role: "ROLE_USER", parts: [{ text }] },
+    ...{ messageId, role: "ROLE_USER", parts: [part] },
     ...(contextId !== undefined && { contextId }),
     ...(taskId !== undefined && { taskId }),
   };

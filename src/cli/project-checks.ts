@@ -208,7 +208,8 @@ function classProblems({ migrations }: Config, code: string | null, main = "", r
         `${main} does not export ${name}, which a migration names. Add ${name} to \`export const { … } = app\`, or remove it from \`migrations\`.`,
       ),
     ),
-    ...(exported?.has("Channel") === false && /\bchannels\s*[:,]/.test(withoutComments(code ?? ""))
+    ...(exported?.has("Channel") === false &&
+    /\bdramatis\(\s*\{[\s\S]*?\bchannels\s*[:,]/.test(withoutComments(code ?? ""))
       ? [
           failed(
             `${main} has \`channels\` and does not export Channel, so channels answer 503. Add it to \`export const { … } = app\`, and to a new migration.`,

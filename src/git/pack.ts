@@ -31,6 +31,7 @@ export interface EntryHeader {
   base?: number | string;
   /** Bytes of the inflated content or delta. */
   size: number;
+  /** The place of the compressed bytes. */
   data: number;
 }
 

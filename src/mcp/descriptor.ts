@@ -33,6 +33,7 @@ import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText } from "../shared/validation.ts";
 
 const MAX_TOOLS = 256;
+/** Bytes of one description as JSON, and of all descriptions of a server. */
 const MAX_TOOL_BYTES = 64 * 1024;
 const MAX_LIST_BYTES = 768 * 1024;
 /** The limit of providers. */

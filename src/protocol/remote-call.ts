@@ -25,6 +25,8 @@ export const remoteCallSchema = z.object({
   contextId: z.string().exactOptional(),
   /** The task that the message continues. */
   continues: z.string().exactOptional(),
+  /** The id of the request for approval that the message answers. */
+  answers: z.string().exactOptional(),
   /** The task that answers. Absent until the agent has answered the message. */
   taskId: z.string().exactOptional(),
 });

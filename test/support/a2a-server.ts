@@ -34,6 +34,8 @@ class Served implements AgentExecutor {
   /** The texts of executed messages. */
   readonly runs: string[] = [];
   readonly #listeners = new Set<() => void>();
+  /** The next requests for approval of each task. */
+  readonly #confirms = new Map<string, string[]>();
   readonly #waiting = new Map<string, () => void>();
   /** Answers by message id. */
   readonly #answers = new Map<string, Promise<unknown>>();
@@ -120,7 +122,11 @@ class Served implements AgentExecutor {
 
   async execute({ taskId, contextId, userMessage }: RequestContext, bus: ExecutionEventBus): Promise<void> {
     const text = userMessage.parts
-      .map(({ content }) => (content?.$case === "text" ? content.value : ""))
+      .map(({ content }) => {
+        if (content?.$case === "text") return content.value;
+        const { id, approved } = content?.$case === "data" ? Object(content.value) : {};
+        return approved === undefined ? "" : `${approved ? "approve" : "deny"} ${id}`;
+      })
       .join("");
     this.runs.push(text);
     const [, command = "", rest = ""] = /^(\S+) ?(.*)$/s.exec(text) ?? [];
@@ -132,6 +138,18 @@ class Served implements AgentExecutor {
     });
     const ended = (state: string, words: string) =>
       publish(state, { status: { state, ...said([{ text: words }]) } });
+    const idOf = (asked: string) => `op_${asked.slice(0, 9)}`;
+    /** Asks the first request of the task that waits. Returns whether there is one. */
+    const confirm = () => {
+      const [asked] = this.#confirms.get(taskId) ?? [];
+      if (asked === undefined) return false;
+      const place = { conversationId: "conv_far", turnId: "turn_far", operationId: idOf(asked) };
+      const { message } = askingStatus(place, [{ place, message: asked, form: undefined }], "");
+      publish("TASK_STATE_INPUT_REQUIRED", {
+        status: { state: "TASK_STATE_INPUT_REQUIRED", ...said(message?.parts ?? []) },
+      });
+      return true;
+    };
     switch (command) {
       case "wait":
         publish("TASK_STATE_WORKING");
@@ -141,14 +159,15 @@ class Served implements AgentExecutor {
       case "ask":
         ended("TASK_STATE_INPUT_REQUIRED", rest);
         break;
-      case "confirm": {
-        const place = { conversationId: "conv_far", turnId: "turn_far", operationId: "op_far" };
-        const { message } = askingStatus(place, [{ place, message: rest, form: undefined }], "");
-        publish("TASK_STATE_INPUT_REQUIRED", {
-          status: { state: "TASK_STATE_INPUT_REQUIRED", ...said(message?.parts ?? []) },
-        });
+      case "confirm":
+        this.#confirms.set(taskId, rest.split("|"));
+        confirm();
         break;
-      }
+      // An answer to another request has no effect, as at a Dramatis server.
+      case "approve":
+        if (rest.endsWith(idOf(this.#confirms.get(taskId)?.[0] ?? ""))) this.#confirms.get(taskId)?.shift();
+        if (!confirm()) publish("TASK_STATE_COMPLETED", artifact({ text }));
+        break;
       case "fail":
         ended("TASK_STATE_FAILED", rest);
         break;

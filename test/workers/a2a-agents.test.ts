@@ -179,12 +179,40 @@ describe("I12 an agent of another server answers a tool", () => {
     expect(denied?.error?.code).toBe("APPROVAL_DENIED");
     expect(await remote.runs()).toEqual(["confirm Refund 5?"]);
     const [approved] = await answer({ approved: true, values: {}, round: 1 });
-    expect(approved?.result).toBe("approve");
-    expect(await remote.runs()).toEqual(["confirm Refund 5?", "approve"]);
+    expect(approved?.result).toMatch(/^approve .*op_Refund 5\?$/);
+    expect(await remote.runs()).toEqual(["confirm Refund 5?", approved?.result]);
     const [long] = await play(conversation, ask(`confirm ${"x".repeat(9_000)}`));
     const other = String(Reflect.get(Object(long?.result), "task_id"));
     const refused = await failed(conversation, ask("approve", { task_id: other }));
     expect(refused.message).toContain("too long to show to a person");
+  });
+
+  test("A2ACALL-12 an approval counts for the request that the person saw, also if the task asks another by then", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation();
+    const [asked] = await play(conversation, ask("confirm Refund 5?|Refund 500?"));
+    const task_id = String(Reflect.get(Object(asked?.result), "task_id"));
+    const call = ask("approve", { task_id });
+    const { turnId } = await conversation.play({ replies: [[call, call], [{ text: "Done." }]] });
+    const waiting = async () =>
+      (await conversation.turn(turnId)).moves.flatMap(({ toolCall, toolResult }) =>
+        toolCall !== undefined && toolResult === undefined && toolCall.approval?.outcome === undefined
+          ? [{ id: toolCall.operationId, ...toolCall.approval?.elicitation }]
+          : [],
+      );
+    await expect.poll(async () => (await waiting()).map(({ round }) => round)).toEqual([1, 1]);
+    const [first, second] = await waiting();
+    expect([first?.message, second?.message]).toEqual(Array(2).fill(expect.stringContaining("Refund 5?")));
+    const answer = async (id: string | undefined, body: object) => {
+      const path = `${conversation.path}/operations/${id}/approval`;
+      const answered = await request(path, { method: "POST", body: JSON.stringify(body) });
+      expect(answered.status, await answered.text()).toBe(200);
+    };
+    for (const one of [first, second]) await answer(one?.id, { approved: true, values: {}, round: 1 });
+    const results = (await ended(conversation, turnId)).map(({ result }) => result);
+    // The task waits for the second request, which nobody approved.
+    expect(results).toEqual(Array(2).fill(expect.objectContaining({ status: "input_required" })));
+    expect((await remote.runs()).slice(1)).toEqual(Array(2).fill(expect.stringMatching(/op_Refund 5\?$/)));
   });
 
   test("A2ACALL-8 tasks that fail or are declined are errors with their texts", async () => {

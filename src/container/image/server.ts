@@ -122,6 +122,7 @@ async function follow(stream: AsyncIterable<Buffer>, output: Output): Promise<Ou
   return output;
 }
 
+/** Returns an output as text, without the bytes of a character that is cut. */
 function textOf({ bytes, isCut }: Output): string {
   let at = 0;
   // The bytes of a character after its first byte are 10xxxxxx.

@@ -27,5 +27,5 @@ const manager = defineAgent({
   examples: ["Ask the researcher about refunds", "Ask the writer to greet a customer"],
 });
 
-/** The agents of the application, in the order of the console. Agents that they ask come along. */
+/** The agents of the application. The console lists the agents in this order. After them it lists the agents that they ask. */
 export const agents = [manager];

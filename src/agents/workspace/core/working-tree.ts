@@ -97,6 +97,7 @@ export class WorkingTree {
       );
   }
 
+  /** Returns the kind of each change, in the order of the paths. */
   status(): { path: string; change: ChangeKind }[] {
     return [...this.#changes]
       .map(([path, file]) => ({
