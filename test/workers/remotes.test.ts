@@ -64,9 +64,9 @@ test("REMOTE-3 a private remote needs a secret of the project, and a host that i
   const branch = `x-${TOKEN}`;
   await ask("POST", `${path}/push`, { url, to: branch });
   await ask("POST", `${path}/fetch`, { url, branch });
-  const other = await createProject("other");
+  const other = await createProject("remote-other");
   const elsewhere = `${env.GIT_URL}/private-other`;
-  await ask("PUT", "/other/secrets/git", secret);
+  await ask("PUT", "/remote-other/secrets/git", secret);
   await ask("PUT", `${other}/files`, { files: { "a.txt": "theirs" } });
   expect(await ask("POST", `${other}/push`, { url: elsewhere, to: branch })).toMatchObject({ status: 200 });
   const refused = await ask("POST", `${path}/fetch`, { url: elsewhere, branch });
