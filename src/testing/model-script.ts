@@ -252,3 +252,17 @@ function toolsIn({ tools }: JsonObject): string[] {
 function objectOf(value: Json | undefined): Record<string, Json | undefined> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
 }
+
+/** Maximum characters of a reply in the history. */
+const MAX_REPLY_TEXT = 200;
+
+/** Returns a reply as text for the history of a world. */
+export function replyText(deltas: readonly ModelDelta[]): string {
+  const parts = deltas.map((delta) => {
+    if (delta.type === "text") return delta.text;
+    if (delta.type === "error") return `error: ${delta.error.message}`;
+    return delta.type === "tool-call" ? `${delta.name ?? ""}(${delta.arguments ?? ""})` : "";
+  });
+  const text = parts.join("");
+  return text.length <= MAX_REPLY_TEXT ? text : `${text.slice(0, MAX_REPLY_TEXT)}…`;
+}

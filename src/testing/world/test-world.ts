@@ -17,7 +17,6 @@ import { resolveChain } from "../../library/registry/resolve.ts";
 import { checkedRunInput } from "../../library/workflows/run-input.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
-import type { ModelDelta } from "../../model/reply.ts";
 import { allowAll, type Gate } from "../../policy/gate.ts";
 import { seededIds } from "../../ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../ports/node/virtual-clock.ts";
@@ -31,7 +30,7 @@ import { notFound } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { FaultPlane, InjectedFault } from "../faults.ts";
-import { failure, ScriptedModel, scriptedStream } from "../model-script.ts";
+import { failure, replyText, ScriptedModel, scriptedStream } from "../model-script.ts";
 import { ConversationActor, type ConversationLife, RunActor, type RunLife, type RunWorld } from "./actors.ts";
 import type { MortalLife } from "./mortal-actor.ts";
 import { RunningWork } from "./running-work.ts";
@@ -382,19 +381,6 @@ const HOUR_MS = 3_600_000;
 function sinceBegin(milliseconds: number): string {
   const hours = String(Math.floor(milliseconds / HOUR_MS)).padStart(2, "0");
   return `${hours}:${new Date(milliseconds % HOUR_MS).toISOString().slice(14, 23)}`;
-}
-
-/** Maximum characters of a reply in the history. */
-const MAX_REPLY_TEXT = 200;
-
-function replyText(deltas: readonly ModelDelta[]): string {
-  const parts = deltas.map((delta) => {
-    if (delta.type === "text") return delta.text;
-    if (delta.type === "error") return `error: ${delta.error.message}`;
-    return delta.type === "tool-call" ? `${delta.name ?? ""}(${delta.arguments ?? ""})` : "";
-  });
-  const text = parts.join("");
-  return text.length <= MAX_REPLY_TEXT ? text : `${text.slice(0, MAX_REPLY_TEXT)}…`;
 }
 
 async function collected<Item>(source: AsyncIterable<Item>): Promise<Item[]> {

@@ -146,6 +146,11 @@ export class VectorBlock {
     return this.scales.every((scale) => Number.isNaN(scale));
   }
 
+  /** Reports whether the vector store may lack a vector. */
+  get hasUnsent(): boolean {
+    return this.scales.some((scale, place) => scale > 0 && this.published[place] === UNSENT);
+  }
+
   withPlaces(places: number): VectorBlock {
     if (places <= this.used) return this;
     const next = VectorBlock.empty(this.dimensions, places);

@@ -4,7 +4,7 @@
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import {
-  type DELETED_VECTORS,
+  DELETED_VECTORS,
   keyOf,
   SPAN,
   type SpaceRows,
@@ -54,6 +54,11 @@ export class PublicationRows {
       at: key % SPAN,
       sentAt: data.length === 0 ? null : new DataView(data.buffer, data.byteOffset).getFloat64(0, true),
     }));
+  }
+
+  /** Returns the memories of a block with vectors that the store must delete first. */
+  deletedIn(first: number, perRow: number): Set<number> {
+    return new Set(this.list(DELETED_VECTORS, perRow, first, first + perRow).map(({ at }) => at));
   }
 
   count(kind: PublicationKind): number {

@@ -240,7 +240,7 @@ export class Publication {
       .some(
         (row) =>
           row.sentAt === null ||
-          (this.#isDue(row) && hasUnsent(rows.vectorsAt(row.at * rows.vectorsPerRow).vectors)),
+          (this.#isDue(row) && rows.vectorsAt(row.at * rows.vectorsPerRow).vectors.hasUnsent),
       );
   }
 
@@ -274,7 +274,7 @@ export class Publication {
       if ((row.sentAt !== null || this.#failure !== undefined) && this.#settle(space, row)) continue;
       const first = row.at * rows.vectorsPerRow;
       const block = rows.vectorsAt(first).vectors;
-      const vectors = unsent(space.number, first, block, waitingIn(noted, first, rows.vectorsPerRow));
+      const vectors = unsent(space.number, first, block, noted.deletedIn(first, rows.vectorsPerRow));
       sent.push({ row, vectors });
       count += vectors.length;
     }
@@ -287,7 +287,7 @@ export class Publication {
       for (const { row, vectors } of sent) {
         const first = row.at * rows.vectorsPerRow;
         // The store loses a vector again if its memory was removed during the request.
-        const waiting = waitingIn(noted, first, rows.vectorsPerRow);
+        const waiting = noted.deletedIn(first, rows.vectorsPerRow);
         for (const { n, hash } of vectors) if (!waiting.has(n)) edit.publish(n, hash, UNSENT, SENT);
         // The rest of the block waits for deletions.
         const isSent = unsent(space.number, first, edit.vectors(first), waiting).length === 0;
@@ -311,7 +311,7 @@ export class Publication {
       const { hashes, used } = edit.vectors(first);
       for (let place = 0; place < used; place++)
         edit.publish(first + place, hashes[place] ?? 0, SENT, isCertain ? SETTLED : UNSENT);
-      const isSettled = !hasUnsent(edit.vectors(first));
+      const isSettled = !edit.vectors(first).hasUnsent;
       this.ports.changed(space, edit);
       if (isSettled) this.#rows(space.number).remove(UNSENT_BLOCKS, at);
       return isSettled;
@@ -375,15 +375,6 @@ export class Publication {
     else if (failure.isOver !== true)
       this.ports.keyValue.put<Failure>(STATE_KEY, { ...failure, isOver: true });
   }
-}
-
-function hasUnsent({ scales, published }: VectorBlock): boolean {
-  return scales.some((scale, place) => scale > 0 && published[place] === UNSENT);
-}
-
-/** Returns the memories of a block with vectors that the store must delete first. */
-function waitingIn(noted: PublicationRows, first: number, perRow: number): Set<number> {
-  return new Set(noted.list(DELETED_VECTORS, ROWS_AT_ONCE, first, first + perRow).map(({ at }) => at));
 }
 
 /** Returns the unsent vectors of a block, except for memories in `waiting`. */
