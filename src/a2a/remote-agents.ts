@@ -104,16 +104,16 @@ export class RemoteAgents {
       const { text, continues } = remoteMessage(input);
       if (text.trim() === "") throw new ToolError("The message is empty.", { code: "INVALID_INPUT" });
       if (call === undefined) {
-        const { request } = await openOf(state, { tool, url }, continues);
-        if (request !== undefined) {
-          const question = await approvalQuestion(new URL(url).host, request);
+        const open = await openOf(state, { tool, url }, continues);
+        if (open?.request !== undefined) {
+          const question = await approvalQuestion(new URL(url).host, open.request);
           if (approval?.state !== question.state)
             return new Asked(
               question,
               "A person must approve the answer, and this call cannot ask a person.",
             );
         }
-        const begun = await this.#begin(requests, { tool, url, state, continues });
+        const begun = await this.#begin(requests, { tool, url, state, continues, open });
         // A cancellation without a stored call sends no request.
         signal.throwIfAborted();
         await state.put(key, begun);
@@ -187,10 +187,14 @@ export class RemoteAgents {
   /** Returns a new call, with the address of the agent, and the context or the task that it continues (A2ACALL-5). */
   async #begin(
     requests: AgentRequests,
-    { state, continues, ...remote }: RemoteTool & { state: ToolState; continues: string | undefined },
+    {
+      state,
+      continues,
+      open,
+      ...remote
+    }: RemoteTool & { state: ToolState; continues: string | undefined; open: OpenTask | undefined },
   ): Promise<RemoteCall> {
     const begunAt = this.ports.clock.now();
-    const open = continues === undefined ? undefined : await openOf(state, remote, continues);
     const contextId = open === undefined ? await state.get(await contextKey(remote)) : open.contextId;
     const answers = open?.request?.id;
     const { supportedInterfaces } = await requests.read(
@@ -350,13 +354,19 @@ async function openKey({ tool: { library, id }, url }: RemoteTool, taskId: strin
   return `${REMOTE_STATE}open.${await sha256Hex([url, library, id, taskId].join("\n"))}`;
 }
 
-/** Returns what is stored of the task that a call continues, or `{}` for a new task. Throws `ToolError` if the task did not ask for input. */
+/** A task that waits for input, as it is stored. */
+interface OpenTask {
+  contextId: Json;
+  request?: ApprovalRequest;
+}
+
+/** Returns the task that a call continues; `undefined` for a new task. Throws `ToolError` if the task did not ask for input. */
 async function openOf(
   state: ToolState,
   remote: RemoteTool,
   continues: string | undefined,
-): Promise<{ contextId?: Json; request?: ApprovalRequest }> {
-  if (continues === undefined) return {};
+): Promise<OpenTask | undefined> {
+  if (continues === undefined) return undefined;
   const open = await state.get(await openKey(remote, continues));
   if (open === null)
     throw new ToolError(
@@ -365,5 +375,5 @@ async function openOf(
     );
   if (!isJsonObject(open)) return { contextId: open };
   // SAFETY: as `openTask` returned it.
-  return open as { contextId: string; request: ApprovalRequest } & JsonObject;
+  return open as JsonObject & OpenTask;
 }

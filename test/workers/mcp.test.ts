@@ -106,6 +106,17 @@ beforeAll(async () => {
     nodes: [{ ref: "ask", task: "ask", outputMapping: { "state.answer": "result" } }],
     transitions: [],
   };
+  const gatedTwice = {
+    id: "gated-twice",
+    inputSchema: { type: "object" },
+    outputMapping: {},
+    initialNode: "start",
+    nodes: [{ ref: "start" }, { ref: "first", task: "ask" }, { ref: "second", task: "ask" }],
+    transitions: [
+      { ref: "to_first", from: "start", to: "first" },
+      { ref: "to_second", from: "start", to: "second" },
+    ],
+  };
   const greet = {
     id: "greet",
     description: "Greets.",
@@ -135,6 +146,7 @@ beforeAll(async () => {
     ["workflows", double],
     ["tasks", ask],
     ["workflows", gated],
+    ["workflows", gatedTwice],
     ["prompts", greet],
     ["tools", twice],
     ["tools", { ...twice, id: "double-again", name: "double" }],
@@ -382,6 +394,25 @@ describe("I10 MCP, tasks", () => {
     });
     expect(await result("tasks/cancel", { taskId })).toMatchObject({ resultType: "complete" });
     expect(await play.runs(1)).toHaveLength(1);
+  });
+
+  test("MCP-8 MCP-11 of several answers, a wrong one leaves the others without effect", async () => {
+    const { taskId: id } = await result("tools/call", { name: "run_mcp-flows__gated-twice", arguments: {} });
+    const taskId = String(id);
+    const keysOf = async () =>
+      Object.keys(Object((await reaches(taskId, "input_required")).inputRequests)).sort();
+    await expect.poll(async () => (await keysOf()).length).toBe(2);
+    const keys = await keysOf();
+    const update = (...contents: object[]) => {
+      const inputResponses = Object.fromEntries(
+        contents.map((content, n) => [keys[n], { action: "accept", content }]),
+      );
+      return result("tasks/update", { taskId, inputResponses });
+    };
+    expect(await update({ approved: true }, { approved: "perhaps" })).toHaveProperty("error");
+    expect(await keysOf()).toEqual(keys);
+    expect(await update({ approved: true }, { approved: true })).not.toHaveProperty("error");
+    await reaches(taskId, "completed");
   });
 
   test("MCP-11 a run is a task, too, and a cancelled task stops its work", async () => {

@@ -23,7 +23,7 @@ import type { RunChange } from "./core/draft.ts";
 import type { RunEffect } from "./core/effects.ts";
 import { gateAnsweredBy } from "./core/gates.ts";
 import { operationsBefore, tokenOf } from "./core/operations.ts";
-import { newRun } from "./core/plan.ts";
+import { newRun, plan } from "./core/plan.ts";
 import { type RunRecord, unknownRun } from "./core/record.ts";
 import { wasAsked } from "./core/run-time.ts";
 import type { RunSignal } from "./core/signals.ts";
@@ -200,7 +200,7 @@ export class RunRuntime implements StoredRun {
    */
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
     const { database, keyValue } = this.context;
-    if (this.hasAnswer(operationId, answer)) return this.whenArmed();
+    if (this.#isAnswered(operationId, answer)) return this.whenArmed();
     const token = this.#tokenOf(operationId);
     const [key, text] = [answerKey(token, operationId), canonicalJson(answer)];
     await this.#shell.commitBy((unit) =>
@@ -212,8 +212,15 @@ export class RunRuntime implements StoredRun {
     await this.#noted;
   }
 
-  /** Reports whether a gate has this answer. Throws as `answer`, except for the form of the answer, and changes nothing. */
+  /** Reports whether a gate has this answer. Throws as `answer`, and changes nothing. */
   hasAnswer(operationId: string, answer: Json): boolean {
+    if (this.#isAnswered(operationId, answer)) return true;
+    const signal = { type: "gate.answered", token: this.#tokenOf(operationId), answer, by: "" } as const;
+    plan(this.state, [signal], this.context.clock.now(), this.context.outboxRoom);
+    return false;
+  }
+
+  #isAnswered(operationId: string, answer: Json): boolean {
     const token = this.#tokenOf(operationId);
     this.#shell.tick([{ type: "run.expire" }]);
     const before = this.context.keyValue.get<string>(answerKey(token, operationId));

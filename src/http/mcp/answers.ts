@@ -4,20 +4,37 @@ import { unwrap } from "../../shared/errors.ts";
 import { findConversation } from "../routes/conversations.ts";
 import type { McpRequest } from "./call.ts";
 
-/** Gives an answer to its turn or run. It is a no-op if the person closed the form. */
-export async function giveAnswer(
-  { actors, principal }: McpRequest["ports"],
-  given: GivenAnswer,
+type Ports = McpRequest["ports"];
+
+/**
+ * Gives answers to their turns and runs. Before the first answer counts, all are checked, so a wrong answer leaves no other with an effect.
+ * `each` runs each check and each answer; it may take errors. An answer of a person who closed the form is none.
+ */
+export async function giveAnswers(
+  ports: Ports,
+  answers: readonly GivenAnswer[],
+  each: (act: Promise<void>) => Promise<void> = (act) => act,
 ): Promise<void> {
+  for (const isCheck of [true, false])
+    for (const answer of answers) await each(giveAnswer(ports, answer, isCheck));
+}
+
+/** Gives an answer, or only checks it. */
+async function giveAnswer({ actors, principal }: Ports, given: GivenAnswer, isCheck: boolean): Promise<void> {
   const { place } = given;
   if ("runId" in place) {
     const answer = gateAnswerOf(given);
+    if (answer === undefined) return;
     const run = await actors.coordinator(principal.tenant, place.runId);
-    if (answer !== undefined) unwrap(await run.submitHumanInput(principal, place.operationId, answer));
+    const args = [principal, place.operationId, answer] as const;
+    unwrap<unknown>(isCheck ? await run.hasHumanInput(...args) : await run.submitHumanInput(...args));
     return;
   }
   const approval = approvalOf(given);
   const conversation = await findConversation({ actors, principal }, place.conversationId);
-  if (approval !== undefined)
-    unwrap(await conversation.resolveApproval(principal, place.operationId, approval));
+  if (approval === undefined) return;
+  const args = [principal, place.operationId, approval] as const;
+  unwrap<unknown>(
+    isCheck ? await conversation.hasApproval(...args) : await conversation.resolveApproval(...args),
+  );
 }

@@ -8,7 +8,7 @@ import { createMcpHandler, type McpRequestContext } from "@modelcontextprotocol/
 import { ulid } from "ulid";
 import { givenAnswer } from "../../compat/mcp/questions.ts";
 import { isPlainObject } from "../../shared/json.ts";
-import { giveAnswer } from "./answers.ts";
+import { giveAnswers } from "./answers.ts";
 import { cancelCall, canElicit, type McpRequest, SESSION_HEADER, WITH_FORMS } from "./call.ts";
 import type { McpOptions } from "./options.ts";
 import { type ClientMessage, mcpServer, nameIn } from "./server.ts";
@@ -32,10 +32,11 @@ export async function answerMcp(
   const messages: ClientMessage[] = [body].flat().filter(isMessage);
   for (const { method, params } of messages)
     if (method === "notifications/cancelled") await cancelCall(request, Object(params).requestId);
-  for (const { method, id, result } of messages) {
-    const given = method === undefined ? givenAnswer(id, result) : undefined;
-    if (given !== undefined) await giveAnswer(request.ports, given);
-  }
+  const answers = messages.filter(({ method }) => method === undefined);
+  await giveAnswers(
+    request.ports,
+    answers.flatMap(({ id, result }) => givenAnswer(id, result) ?? []),
+  );
   const [mismatch] = messages.filter((message) => namesOtherTask(raw.headers, message));
   if (mismatch !== undefined) return headerMismatch(mismatch);
   let refused: { error: unknown } | undefined;

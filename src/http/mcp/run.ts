@@ -11,7 +11,7 @@ import { unwrap } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import { runIdOf } from "../routes/runs.ts";
-import { giveAnswer } from "./answers.ts";
+import { giveAnswers } from "./answers.ts";
 import type { CallResult, ToolCall } from "./call.ts";
 
 /** Milliseconds between two looks at a run. */
@@ -66,6 +66,6 @@ async function resumed({ ports, answers }: ToolCall): Promise<RunView | undefine
   const { actors, principal } = ports;
   const [id] = answers.flatMap(({ place }) => ("runId" in place ? [place.runId] : []));
   if (id === undefined) return undefined;
-  for (const answer of answers) await giveAnswer(ports, answer);
+  await giveAnswers(ports, answers);
   return unwrap(await (await actors.coordinator(principal.tenant, id)).status(principal));
 }

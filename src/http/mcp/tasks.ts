@@ -18,7 +18,7 @@ import {
 } from "../../compat/mcp/tasks.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { findConversation } from "../routes/conversations.ts";
-import { giveAnswer } from "./answers.ts";
+import { giveAnswers } from "./answers.ts";
 import { canElicit, capabilitiesOf, hasTasks, type McpRequest } from "./call.ts";
 
 const params = z.object({ taskId: z.string() });
@@ -33,11 +33,11 @@ export function addTasks({ server }: McpServer, { ports }: McpRequest): void {
       await taskAt(ports, place, context);
       // The SDK takes the responses out of the parameters.
       const responses = context.mcpReq.inputResponses ?? given.inputResponses ?? {};
-      for (const [key, response] of Object.entries(responses)) {
-        const answer = givenAnswer(key, response);
-        if (answer !== undefined && isOfTask(answer.place, place))
-          await outstanding(giveAnswer(ports, answer));
-      }
+      const answers = Object.entries(responses).flatMap(
+        ([key, response]) => givenAnswer(key, response) ?? [],
+      );
+      const ofThisTask = answers.filter((answer) => isOfTask(answer.place, place));
+      await giveAnswers(ports, ofThisTask, outstanding);
       return {};
     }),
   );
