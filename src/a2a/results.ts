@@ -64,7 +64,7 @@ export function isAsking({ status }: RemoteTask): boolean {
 /** A request for approval of a task that waits. */
 export interface ApprovalRequest {
   text: string;
-  /** The id of the request at its server; empty if the request has none. Absent if only the other server takes the answer. */
+  /** The id of the request at its server, or an empty text without an id. Absent if only the other server takes the answer. */
   id?: string;
 }
 

@@ -75,7 +75,10 @@ export async function answerTurn(
   return { turnId, answered, changed, ...(answered.length === 0 && held.size > 0 && { held: waiting }) };
 }
 
-/** Throws for an answer to a question that cannot count: of a person who may not answer, of a wrong form, beside the end of its workflow, or after another answer. */
+/**
+ * Throws if an answer to a question cannot count. The reasons are a person who may not answer, a wrong form, a cancellation of the same workflow,
+ * and an earlier, different answer.
+ */
 async function checkGate(
   { actors, principal }: Ports,
   answers: readonly InterruptAnswer[],

@@ -5,7 +5,7 @@
  *            are repeated until they succeed: a second placeholder shows no text, and a repeated replacement has no effect. In other
  *            channels a post is repeated only if it surely failed. After a crash the result is unknown, so the post is not sent again.
  * CHANNEL-9  A post with a question of a server shows the question. It has buttons only if the answer has no values. The id of a button has
- *            the round of the question, so that a press answers this question only. A post names a workflow that waits for a person.
+ *            the round of the question, so that an approval counts for this question only. A denial ends the call. A post names a workflow that waits for a person.
  */
 import type { ChannelDelivery, ChannelText } from "../../../protocol/channels.ts";
 import type { ElicitationView } from "../../../protocol/elicitation.ts";
