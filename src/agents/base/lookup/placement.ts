@@ -49,11 +49,7 @@ function namespaceIn(
   jurisdiction: Jurisdiction | undefined,
 ): DurableObjectNamespace {
   if (jurisdiction === undefined) return namespace;
-  try {
-    return namespace.jurisdiction(jurisdiction);
-  } catch (error) {
-    if (!isNotImplemented(error)) throw error;
-  }
+  if (hasJurisdictions(namespace, jurisdiction)) return namespace.jurisdiction(jurisdiction);
   if (!isWarned)
     console.warn(
       `This workerd has no jurisdictions: "${id}" runs and stores its data without a jurisdiction.`,
@@ -84,11 +80,7 @@ function hasJurisdictions(namespace: { jurisdiction(name: string): unknown }, ju
     namespace.jurisdiction(jurisdiction);
     return true;
   } catch (error) {
-    if (isNotImplemented(error)) return false;
+    if (error instanceof Error && error.message === NOT_IMPLEMENTED) return false;
     throw error;
   }
-}
-
-function isNotImplemented(error: unknown): boolean {
-  return error instanceof Error && error.message === NOT_IMPLEMENTED;
 }
