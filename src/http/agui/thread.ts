@@ -2,13 +2,11 @@
 import type { HeldRun } from "../../compat/agui/encoder.ts";
 import type { AgUiMessage } from "../../compat/agui/events.ts";
 import type { InterruptAnswer, RunRequest } from "../../compat/agui/request.ts";
-import { mayAnswer } from "../../protocol/approval.ts";
 import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { violations } from "../../shared/json-schema/violations.ts";
+import { unwrap } from "../../shared/errors.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
-import { invalidAt } from "../../shared/validation.ts";
+import { invalidAt, issuesText } from "../../shared/validation.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { turnOf } from "../openai/turns.ts";
 import { activeTurn } from "../routes/chat.ts";
@@ -90,16 +88,12 @@ async function checkGate(
   const isMixed = answers.some((other) => other.gate?.runId === runId && other.isCancelled !== isCancelled);
   if (isMixed) throw invalidAt(path, "Answer the questions of a workflow together, or cancel all of them.");
   const run = await actors.coordinator(principal.tenant, runId);
-  const waiting = unwrap(await run.status(principal)).gates.find((one) => one.operationId === operationId);
+  unwrap(await run.status(principal));
   if (isCancelled) return;
-  if (waiting === undefined) {
-    unwrap(await run.hasHumanInput(principal, operationId, answer));
-    return;
-  }
-  if (!mayAnswer(waiting, principal, true))
-    throw new DramatisError("PERMISSION_DENIED", "The rule of the question excludes you.");
-  const problems = violations(waiting.schema, answer) ?? [];
-  if (problems.length > 0) throw invalidAt(`${path}/payload`, problems.join("; "));
+  const had = await run.hasHumanInput(principal, operationId, answer);
+  if (!had.ok && had.error.code === "INVALID_INPUT")
+    throw invalidAt(`${path}/payload`, issuesText(had.error.errors ?? []) || had.error.message);
+  unwrap(had);
 }
 
 /** Answers a question of a workflow, or cancels the workflow. Reports whether the question waited, and whether others wait now. */
