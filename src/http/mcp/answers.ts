@@ -7,7 +7,8 @@ import type { McpRequest } from "./call.ts";
 type Ports = McpRequest["ports"];
 
 /**
- * Gives answers to their turns and runs. Before the first answer counts, all are checked, so a wrong answer leaves no other with an effect.
+ * Gives answers to their turns and runs. Before the first answer counts, the others are checked, so a wrong answer leaves no other with an
+ * effect. The first answer is checked when it is given.
  * `each` runs each check and each answer; it may take errors. An answer of a person who closed the form is none.
  */
 export async function giveAnswers(
@@ -15,8 +16,8 @@ export async function giveAnswers(
   answers: readonly GivenAnswer[],
   each: (act: Promise<void>) => Promise<void> = (act) => act,
 ): Promise<void> {
-  for (const isCheck of [true, false])
-    for (const answer of answers) await each(giveAnswer(ports, answer, isCheck));
+  for (const answer of answers.slice(1)) await each(giveAnswer(ports, answer, true));
+  for (const answer of answers) await each(giveAnswer(ports, answer, false));
 }
 
 /** Gives an answer, or only checks it. */
