@@ -309,7 +309,10 @@ export function dramatis(options: DramatisOptions) {
           resolveChain(registry(env, tenant, projectId), persona, defaultProfile(env), complete, () =>
             projectProfile(env, tenant, projectId),
           ),
-        lacks: (tenant, persona) => registry(env, tenant).lacksPersona(persona),
+        lacks: (tenant) => {
+          const known = registry(env, tenant);
+          return (persona) => known.lacksPersona(persona);
+        },
         upkeep: (tenant, persona) =>
           resolveUpkeep(registry(env, tenant), persona, defaultProfile(env), complete),
         memory: {

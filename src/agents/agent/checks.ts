@@ -24,8 +24,8 @@ export interface Personas {
   resolve(tenant: string, persona: Persona | DefinitionReference, projectId?: string): Promise<VersionChain>;
   /** Returns the memory upkeep of a persona. Throws as `resolve` does. */
   upkeep(tenant: string, persona: Persona | DefinitionReference): Promise<Upkeep>;
-  /** Reports whether a persona of a library no longer exists. */
-  lacks(tenant: string, persona: LibraryReference): Promise<boolean>;
+  /** Returns a function that reports whether a persona of a library no longer exists. */
+  lacks(tenant: string): (persona: LibraryReference) => Promise<boolean>;
 }
 
 /** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve, or lacks prices for its budget. */
