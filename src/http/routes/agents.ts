@@ -14,7 +14,7 @@ import { checkNew, newAgentId } from "../../protocol/location-policy.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { agentUsage } from "../../protocol/usage-schemas.ts";
 import { defined } from "../../shared/defined.ts";
-import { forbidden, unwrap } from "../../shared/errors.ts";
+import { DramatisError, forbidden, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
@@ -209,15 +209,13 @@ export async function offerOf(
   registry: Registry,
   { persona }: AgentIdentity,
 ): Promise<Pick<AgentSummary, "name" | "description" | "examples" | "personaMissing">> {
-  if (!("identity" in persona) && (await registry.lacksPersona(persona))) return { personaMissing: true };
-  const found =
-    "identity" in persona
-      ? persona
-      : await registry.find("persona", persona).then(
-          ({ definition }) => definition,
-          () => undefined,
-        );
-  return defined({ name: found?.name, description: found?.description, examples: found?.examples });
+  try {
+    const found = "identity" in persona ? persona : (await registry.find("persona", persona)).definition;
+    const { name, description, examples } = found;
+    return defined({ name, description, examples });
+  } catch (error) {
+    return error instanceof DramatisError && error.code === "NOT_FOUND" ? { personaMissing: true } : {};
+  }
 }
 
 function positionIn(declared: readonly string[], { id }: AgentIdentity): Pick<AgentSummary, "codePosition"> {
