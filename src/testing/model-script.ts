@@ -12,6 +12,7 @@ import type { ModelDelta } from "../model/reply.ts";
 import { isJsonObject, type Json, type JsonObject, type JsonValue } from "../shared/json.ts";
 import { violations } from "../shared/json-schema/violations.ts";
 import { listIds } from "../shared/known-ids.ts";
+import { shorten } from "../shared/text.ts";
 import { inUserCode } from "./world/user-code.ts";
 
 interface ScriptedCall {
@@ -263,6 +264,5 @@ export function replyText(deltas: readonly ModelDelta[]): string {
     if (delta.type === "error") return `error: ${delta.error.message}`;
     return delta.type === "tool-call" ? `${delta.name ?? ""}(${delta.arguments ?? ""})` : "";
   });
-  const text = parts.join("");
-  return text.length <= MAX_REPLY_TEXT ? text : `${text.slice(0, MAX_REPLY_TEXT)}…`;
+  return shorten(parts.join(""), MAX_REPLY_TEXT);
 }
