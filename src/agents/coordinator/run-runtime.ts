@@ -200,9 +200,8 @@ export class RunRuntime implements StoredRun {
    */
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
     const { database, keyValue } = this.context;
-    if (this.#isAnswered(operationId, answer)) return this.whenArmed();
-    const token = this.#tokenOf(operationId);
-    const [key, text] = [answerKey(token, operationId), canonicalJson(answer)];
+    const { token, key, text, isRepeated } = this.#answerAt(operationId, answer);
+    if (isRepeated) return this.whenArmed();
     await this.#shell.commitBy((unit) =>
       database.transaction(() => {
         unit.stage([{ type: "gate.answered", token, answer, by }]);
@@ -214,23 +213,24 @@ export class RunRuntime implements StoredRun {
 
   /** Reports whether a gate has this answer. Throws as `answer`, and changes nothing. */
   hasAnswer(operationId: string, answer: Json): boolean {
-    if (this.#isAnswered(operationId, answer)) return true;
-    const signal = { type: "gate.answered", token: this.#tokenOf(operationId), answer, by: "" } as const;
+    const { token, isRepeated } = this.#answerAt(operationId, answer);
+    if (isRepeated) return true;
+    const signal = { type: "gate.answered", token, answer, by: "" } as const;
     plan(this.state, [signal], this.context.clock.now(), this.context.outboxRoom);
     return false;
   }
 
-  #isAnswered(operationId: string, answer: Json): boolean {
+  /** Returns the token of a gate, and the key and the text of its answer. Throws `NOT_FOUND` and `CONFLICT`. */
+  #answerAt(operationId: string, answer: Json) {
     const token = this.#tokenOf(operationId);
     this.#shell.tick([{ type: "run.expire" }]);
-    const before = this.context.keyValue.get<string>(answerKey(token, operationId));
-    if (before !== undefined) {
-      if (before === canonicalJson(answer)) return true;
-      throw conflict("This gate already has another answer.");
-    }
+    const [key, text] = [answerKey(token, operationId), canonicalJson(answer)];
+    const before = this.context.keyValue.get<string>(key);
+    if (before === text) return { token, key, text, isRepeated: true };
+    if (before !== undefined) throw conflict("This gate already has another answer.");
     const isOld = operationsBefore(operationId) !== (this.state.tokens.get(token)?.again?.operations ?? 0);
     if (isOver(this.state) || isOld) throw conflict("This gate no longer waits for an answer.");
-    return false;
+    return { token, key, text, isRepeated: false };
   }
 
   /** Returns the signals of the end of a node's work. Throws `NOT_FOUND` for an operation of no token. */
