@@ -6,7 +6,7 @@ import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
-import { invalidAt, issuesText } from "../../shared/validation.ts";
+import { invalidAt } from "../../shared/validation.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { turnOf } from "../openai/turns.ts";
 import { activeTurn } from "../routes/chat.ts";
@@ -91,9 +91,12 @@ async function checkGate(
   unwrap(await run.status(principal));
   if (isCancelled) return;
   const had = await run.hasHumanInput(principal, operationId, answer);
-  if (!had.ok && had.error.code === "INVALID_INPUT")
-    throw invalidAt(`${path}/payload`, issuesText(had.error.errors ?? []) || had.error.message);
-  unwrap(had);
+  if (had.ok) return;
+  const errors = had.error.errors?.map(({ path: at, message }) => ({
+    path: at.replace("/answer", `${path}/payload`),
+    message,
+  }));
+  unwrap({ ok: false, error: { ...had.error, ...defined({ errors }) } });
 }
 
 /** Answers a question of a workflow, or cancels the workflow. Reports whether the question waited, and whether others wait now. */
