@@ -7,6 +7,8 @@
  * ACP-11  The editor is asked only about calls that the user of the token may answer. If another person answers first, the request is
  *         cancelled.
  * ACP-12  If the editor leaves, the turn continues. `session/cancel` stops the turn.
+ * ACP-14  An approval answers a question of a server without fields and without an address. Other questions have only the option to deny, and
+ *         the text of the request says where to answer.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type {
@@ -23,6 +25,7 @@ import { contentOf, inlineMedia, type Prompt, promptOf } from "../compat/acp/pro
 import { diffsOf, kindOf, textContent } from "../compat/acp/tool-call.ts";
 import { type Ask, type PromptEnd, SessionEncoder, stopReasonOf } from "../compat/acp/updates.ts";
 import { mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
+import { type ElicitationView, isConfirmation } from "../protocol/elicitation.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { StartedTurn } from "../protocol/signals.ts";
 import type { MediaPart } from "../shared/content.ts";
@@ -316,7 +319,7 @@ export class AcpSession {
 
   #ask(ask: Ask): void {
     const { editor, cli, me } = this.#ports;
-    const { operationId: toolCallId, title, name, input } = ask;
+    const { operationId: toolCallId, title, name, input, elicitation } = ask;
     const request = new AbortController();
     this.#asking.set(toolCallId, request);
     const explain = (text: string) =>
@@ -324,16 +327,22 @@ export class AcpSession {
     const decide = async () => {
       if (!mayAnswer(ask, me, true))
         return explain(`The call waits for an approval. ${whoMayAnswer(ask.rule)}`);
-      const diffs = diffsOf(name, input);
+      const question =
+        elicitation === undefined ? [] : [textContent(this.#questionText(toolCallId, elicitation))];
+      const content = [...question, ...diffsOf(name, input)];
       const shown = { toolCallId, title, kind: kindOf(name), status: "pending", rawInput: input } as const;
-      const toolCall = { ...shown, ...(diffs.length > 0 && { content: diffs }) };
-      const params: RequestPermissionRequest = { sessionId: this.#id, toolCall, options: [...OPTIONS] };
+      const toolCall = { ...shown, ...(content.length > 0 && { content }) };
+      const mayApprove = elicitation === undefined || isConfirmation(elicitation);
+      const options = OPTIONS.filter(({ optionId }) => mayApprove || optionId === "reject");
+      const params: RequestPermissionRequest = { sessionId: this.#id, toolCall, options };
       const { outcome } = await editor.request("session/request_permission", params, {
         cancellationSignal: request.signal,
         stopWaitingOnCancel: true,
       });
       if (outcome.outcome === "cancelled" || request.signal.aborted) return;
-      const answer = { approved: outcome.optionId === "allow" };
+      const approved = outcome.optionId === "allow";
+      const round = elicitation && { round: elicitation.round, ...(approved && { values: {} }) };
+      const answer = { approved, ...round };
       await this.#again(() => cli.client.operations.resolveApproval(this.#id, toolCallId, answer));
     };
     decide().catch(async (error: unknown) => {
@@ -342,6 +351,19 @@ export class AcpSession {
       cli.note(`The answer to ${toolCallId} has failed: ${message}`);
       await explain(`The answer has failed. ${message}`).catch(() => undefined);
     });
+  }
+
+  /** Returns the question of a server as a quote, with the places that take an answer which the editor cannot give (ACP-14). */
+  #questionText(operationId: string, question: ElicitationView): string {
+    const { message, host, round, schema } = question;
+    const texts = [`The server of the tool asks:\n\n${message.replaceAll(/^/gm, "> ")}`];
+    if (host !== undefined) texts.push(`It wants you to open an address at ${host}.`);
+    if (!isConfirmation(question)) {
+      const values = schema === undefined ? "'{}'" : "JSON";
+      const command = `dramatis approve ${this.#id} ${operationId} --round ${round} --values ${values}`;
+      texts.push(`Answer in the console at ${this.#ports.cli.url}/c/${this.#id}, or run: ${command}`);
+    }
+    return texts.join("\n\n");
   }
 
   #update(update: SessionUpdate): Promise<void> {

@@ -73,6 +73,12 @@ export function viewOfElicited({
   return { message, ...(schema && { schema }), ...(host !== undefined && { host }), round };
 }
 
+/** Reports whether an approval alone answers a question: the question has no fields and no address. */
+export function isConfirmation({ schema, host }: ElicitationView): boolean {
+  const { properties = {} } = isJsonObject(schema) ? schema : {};
+  return host === undefined && Object.keys(Object(properties)).length === 0;
+}
+
 export function answerTo({ forms, urls, state }: Elicited, values: JsonObject): ElicitedAnswer {
   const accepted = (key: string): [string, Json] => [
     key,

@@ -10,12 +10,13 @@ import { buffer } from "node:stream/consumers";
 import type { ContentBlock } from "@agentclientprotocol/sdk";
 import { ClientSideConnection, ndJsonStream } from "acp-sdk-older";
 import { SignJWT } from "jose";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { buildConsole, CONSOLE } from "../../scripts/console.ts";
 import { type Server, startServer } from "../../scripts/server.ts";
 import { createClient, type DramatisClient } from "../../src/client/index.ts";
 import { allow, Editor, reject, startAcp } from "../support/acp-editor.ts";
 import { Desk } from "../support/desk.ts";
+import { startMcpServers } from "../support/mcp-server.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
 import { killAll, processTree, runsTheWorker } from "../support/processes.ts";
 
@@ -27,6 +28,7 @@ const folder = mkdtempSync(join(tmpdir(), "dramatis-acp-"));
 
 let server: Server;
 let desk: Desk;
+let mcp: Awaited<ReturnType<typeof startMcpServers>>;
 let client: DramatisClient;
 const editors: Editor[] = [];
 
@@ -39,6 +41,8 @@ function edit(settings: Partial<ConstructorParameters<typeof Editor>[0]> = {}): 
 beforeAll(async () => {
   buildConsole();
   desk = await Desk.open();
+  mcp = await startMcpServers();
+  vi.stubEnv("DRAMATIS_HTTP_HOSTS", new URL(mcp.url).host);
   server = await startServer({
     port: 0,
     persist: join(folder, "state"),
@@ -61,8 +65,10 @@ afterEach(async () => {
 });
 
 afterAll(async () => {
+  vi.unstubAllEnvs();
   await server?.stop();
   await desk?.close();
+  await mcp?.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -114,6 +120,49 @@ describe("I12 ACP: an editor", () => {
         status: "failed",
         rawOutput: { error: { code: "APPROVAL_DENIED" } },
       });
+  });
+
+  it("I12 ACP-14 a person confirms a question of a server, and questions with fields or with an address name another place", async () => {
+    const schema = { type: "object", properties: { text: { type: "string" } } };
+    const ask = { name: "ask", description: "Asks a person.", inputSchema: schema, does: "ask" };
+    await fetch(`${mcp.url}/control/desk`, { method: "POST", body: JSON.stringify({ tools: [ask] }) });
+    const body = JSON.stringify({ id: "visitor", persona: "work/visitor" });
+    expect((await fetch(`${server.url}/api/agents`, { method: "POST", body })).status).toBe(201);
+    const decide: typeof allow = async ({ options }) => {
+      const { optionId = "" } = options[0] ?? {};
+      return { outcome: { outcome: "selected", optionId } };
+    };
+    const editor = edit({ agent: "visitor", decide });
+    const sessionId = await editor.begin();
+    const play = async (text: string) => {
+      expect(await editor.prompt(sessionId, `!tool mcp__desk__ask {"text": "${text}"}`)).toEqual({
+        stopReason: "end_turn",
+      });
+      const { toolCall, options } = editor.asked.at(-1) ?? {};
+      const names = options?.map(({ name }) => name);
+      return { toolCall, names, shown: JSON.stringify(toolCall?.content), last: editor.calls().at(-1) };
+    };
+    const confirmed = await play("confirm");
+    expect(confirmed.names).toEqual(["Approve", "Deny"]);
+    expect(confirmed.toolCall?.content).toEqual([
+      {
+        type: "content",
+        content: { type: "text", text: "The server of the tool asks:\n\n> Go on?\n> It costs 5." },
+      },
+    ]);
+    expect(confirmed.last).toMatchObject({ status: "completed" });
+    expect(JSON.stringify(confirmed.last)).toContain("accept");
+    for (const [kind, texts] of [
+      ["form", ["> Sure?"]],
+      ["url", ["> Sign in.", "login.example.com"]],
+    ] as const) {
+      const { names, shown, toolCall, last } = await play(kind);
+      expect(names).toEqual(["Deny"]);
+      const approve = `dramatis approve ${sessionId} ${toolCall?.toolCallId} --round 1 --values`;
+      for (const text of [...texts, `${server.url}/c/${sessionId}`, approve]) expect(shown).toContain(text);
+      expect(last).toMatchObject({ status: "failed", rawOutput: { error: { code: "APPROVAL_DENIED" } } });
+    }
+    expect(editor.asked).toHaveLength(3);
   });
 
   it("I12 ACP-11 another person denies with a reason, and the request of the editor is cancelled", async () => {

@@ -185,6 +185,13 @@ async function ask(name: string, { text: kind }: Record<string, unknown>, { mcpR
   const url = { message: "Sign in.", url: "https://login.example.com/x?secret=1" };
   if (kind === "url")
     return inputRequired({ inputRequests: { login: inputRequired.elicitUrl(url) }, requestState: "s" });
+  if (kind === "confirm") {
+    const plain = {
+      message: "Go on?\nIt costs 5.",
+      requestedSchema: { type: "object" as const, properties: {} },
+    };
+    return inputRequired({ inputRequests: { plain: inputRequired.elicit(plain) } });
+  }
   if (kind === "large")
     return inputRequired({
       inputRequests: { sure: inputRequired.elicit(sure) },

@@ -122,12 +122,12 @@ export class SessionEncoder {
       case "tool.progress":
         return this.#change(operationId, { content: [textContent(frame.data.progress)] });
       case "approval.requested": {
-        const { of, name, input, rule, requester } = frame.data;
+        const { of, name, input, rule, requester, elicitation } = frame.data;
         if (of !== undefined) return this.#askOf(turnId, operationId, of);
         const title = titleOf(name, input);
         this.#asks.set(operationId, {
           ...{ operationId, turnId, title, name, input },
-          ...defined({ rule, requester }),
+          ...defined({ rule, requester, elicitation }),
         });
         return this.#change(operationId, { status: "pending", rawInput: input });
       }
@@ -215,11 +215,11 @@ export class SessionEncoder {
   }
 
   #askOf(turnId: string, parent: string, of: AskView): SessionUpdate[] {
-    const { operationId, agentId, name, input, rule, requester } = of;
+    const { operationId, agentId, name, input, rule, requester, elicitation } = of;
     const title = `${agentId}: ${titleOf(name, input)}`;
     this.#asks.set(operationId, {
       ...{ operationId, turnId, title, name, input },
-      ...defined({ rule, requester }),
+      ...defined({ rule, requester, elicitation }),
     });
     const call = this.#calls.get(parent);
     if (call === undefined || call.asked.has(operationId)) return [];
