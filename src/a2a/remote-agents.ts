@@ -16,7 +16,7 @@
  */
 import type { DeployedCode } from "../library/registry/deployed-code.ts";
 import { Asked, Continued } from "../library/tools/continued.ts";
-import { a2aTarget, remoteMessage, TASK_MEMBER } from "../library/tools/remote-agent.ts";
+import { a2aTarget, remoteMessage } from "../library/tools/remote-agent.ts";
 import type { ToolContext } from "../library/tools/tool.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -29,20 +29,15 @@ import {
   type RemoteCall,
   remoteCallKey,
   remoteCallSchema,
+  taskOfCall,
 } from "../protocol/remote-call.ts";
 import { DramatisError, notFound, unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
-import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
+import type { Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
+import { openKey, openOf, type RemoteTool, requestOf } from "./open-tasks.ts";
 import { AgentRequests, Refusal, type RequestPorts } from "./requests.ts";
-import {
-  type ApprovalRequest,
-  approvalQuestion,
-  contentOf,
-  isAsking,
-  openTask,
-  taskResult,
-} from "./results.ts";
+import { approvalQuestion, contentOf, isAsking, type OpenTask, openTask, taskResult } from "./results.ts";
 import { cancelTask, isDenied, sendMessage, taskOf, taskOfMessage } from "./tasks.ts";
 import { cardSchema, type RemoteTask } from "./wire.ts";
 
@@ -64,11 +59,6 @@ export interface RemoteAgentPorts extends RequestPorts {
     project: Pick<CallContext, "tenant" | "projectId">,
     url: URL,
   ): Promise<readonly { header: string; value: string; secret: string }[]>;
-}
-
-interface RemoteTool {
-  tool: { library: string; id: string };
-  url: string;
 }
 
 /** Make one per request. */
@@ -105,15 +95,17 @@ export class RemoteAgents {
       if (text.trim() === "") throw new ToolError("The message is empty.", { code: "INVALID_INPUT" });
       if (call === undefined) {
         const open = await openOf(state, { tool, url }, continues);
-        if (open?.request !== undefined) {
-          const question = await approvalQuestion(new URL(url).host, open.request);
+        const begun = await this.#begin(requests, { tool, url, state, continues, open });
+        const request = await requestOf(requests, begun, open, { text, tool, url, state });
+        if (request !== undefined) {
+          const question = await approvalQuestion(new URL(url).host, request, text);
           if (approval?.state !== question.state)
             return new Asked(
               question,
               "A person must approve the answer, and this call cannot ask a person.",
             );
+          Object.assign(begun, { answers: request.id });
         }
-        const begun = await this.#begin(requests, { tool, url, state, continues, open });
         // A cancellation without a stored call sends no request.
         signal.throwIfAborted();
         await state.put(key, begun);
@@ -152,7 +144,8 @@ export class RemoteAgents {
   }
 
   /**
-   * Cancels the task of a call. `lost` is the message of a call without a task, if the message may be sent again. Throws `UNAVAILABLE`. An
+   * Cancels the task of a call, or the task that its message continues. `lost` is the message of a call without a task, if the message may be
+   * sent again. Throws `UNAVAILABLE`. An
    * agent that refuses is no error, because its task may be over.
    */
   async cancel(
@@ -161,11 +154,11 @@ export class RemoteAgents {
     call: RemoteCall,
     lost?: LostMessage,
   ): Promise<void> {
-    if (call.taskId === undefined && lost === undefined) return;
+    if (taskOfCall(call) === undefined && lost === undefined) return;
     const requests = await this.#requests(remote, project);
     try {
       await requests.redacting(async () => {
-        const id = call.taskId ?? (lost && (await taskOfMessage(requests, call, lost)));
+        const id = taskOfCall(call) ?? (lost && (await taskOfMessage(requests, call, lost)));
         if (id !== undefined) await cancelTask(requests, call, id);
       });
     } catch (error) {
@@ -196,7 +189,6 @@ export class RemoteAgents {
   ): Promise<RemoteCall> {
     const begunAt = this.ports.clock.now();
     const contextId = open === undefined ? await state.get(await contextKey(remote)) : open.contextId;
-    const answers = open?.request?.id;
     const { supportedInterfaces } = await requests.read(
       cardAddress(remote.url),
       cardSchema,
@@ -219,7 +211,6 @@ export class RemoteAgents {
       ...(found.tenant && { tenant: found.tenant }),
       ...(typeof contextId === "string" && contextId !== "" && { contextId }),
       ...(continues !== undefined && { continues }),
-      ...(answers && { answers }),
     });
     if (call.success) return call.data;
     throw new ToolError(
@@ -348,32 +339,4 @@ function cardAddress(address: string): URL {
 /** Returns the key of the newest context of a tool in its conversation. */
 async function contextKey({ tool: { library, id }, url }: RemoteTool): Promise<string> {
   return `${REMOTE_STATE}context.${await sha256Hex([url, library, id].join("\n"))}`;
-}
-
-async function openKey({ tool: { library, id }, url }: RemoteTool, taskId: string): Promise<string> {
-  return `${REMOTE_STATE}open.${await sha256Hex([url, library, id, taskId].join("\n"))}`;
-}
-
-/** A task that waits for input, as it is stored. */
-interface OpenTask {
-  contextId: Json;
-  request?: ApprovalRequest;
-}
-
-/** Returns the task that a call continues; `undefined` for a new task. Throws `ToolError` if the task did not ask for input. */
-async function openOf(
-  state: ToolState,
-  remote: RemoteTool,
-  continues: string | undefined,
-): Promise<OpenTask | undefined> {
-  if (continues === undefined) return undefined;
-  const open = await state.get(await openKey(remote, continues));
-  if (open === null)
-    throw new ToolError(
-      `No task "${continues}" of this agent waits for input in this conversation. Leave out \`${TASK_MEMBER}\` to begin a task.`,
-      { code: "INVALID_INPUT" },
-    );
-  if (!isJsonObject(open)) return { contextId: open };
-  // SAFETY: as `openTask` returned it.
-  return open as JsonObject & OpenTask;
 }

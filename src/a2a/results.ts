@@ -6,11 +6,14 @@
  * A2ACALL-7  A task that needs input is a result with the question and the `task_id`. Another call with this `task_id` answers it.
  * A2ACALL-8  A task that failed, or that was rejected or cancelled, is an error with its text.
  * A2ACALL-12 A task of a Dramatis server that waits for an approval is answered only after a person has approved the call that answers. The
- *            person sees the text of the request. The approval counts for this request only, and the message names the request.
+ *            person sees the text of the request. The approval counts for this request only, and the message names the request. A message
+ *            that approves or denies asks the server first if the task waited for something else.
  */
+import { z } from "zod";
 import { TASK_MEMBER } from "../library/tools/remote-agent.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
 import { type Elicited, MAX_ELICITATION_BYTES } from "../protocol/elicitation.ts";
+import { approvalIn } from "../protocol/remote-call.ts";
 import { defined } from "../shared/defined.ts";
 import { isJsonObject, type Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
@@ -61,12 +64,22 @@ export function isAsking({ status }: RemoteTask): boolean {
   return QUESTIONS.has(status.state);
 }
 
+const requestSchema = z.object({
+  text: z.string(),
+  /** The id of the request at its server. Absent if only the other server takes the answer. */
+  id: z.string().exactOptional(),
+});
+
 /** A request for approval of a task that waits. */
-export interface ApprovalRequest {
-  text: string;
-  /** The id of the request at its server, or an empty text without an id. Absent if only the other server takes the answer. */
-  id?: string;
-}
+export type ApprovalRequest = z.infer<typeof requestSchema>;
+
+/** A task that waits for input, as it is stored. */
+export const openTaskSchema = z.object({ contextId: z.string(), request: requestSchema.exactOptional() });
+
+export type OpenTask = z.infer<typeof openTaskSchema>;
+
+/** The form of a question without values. */
+const NO_VALUES = { type: "object" };
 
 /** Returns the requests for approval of a task: the parts of its status with the JSON Schema of an answer with `approved` (A2ACALL-12). */
 function approvalForms({ message }: RemoteTask["status"]): { id: string; hasValues: boolean }[] {
@@ -74,27 +87,37 @@ function approvalForms({ message }: RemoteTask["status"]): { id: string; hasValu
   return (message?.parts ?? []).flatMap(({ data }) => {
     const properties = member(member(data, "answer"), "properties");
     if (member(properties, "approved") === undefined) return [];
-    const values = member(member(properties, "values"), "properties");
+    const values = JSON.stringify(member(properties, "values") ?? NO_VALUES);
     const id = member(data, "id");
-    return [{ id: typeof id === "string" ? id : "", hasValues: values !== undefined }];
+    return [{ id: typeof id === "string" ? id : "", hasValues: values !== JSON.stringify(NO_VALUES) }];
   });
 }
 
 /** Returns what is stored of a task that waits for input: its context, and a request for approval. */
-export function openTask({ contextId = "", status }: RemoteTask): Json {
+export function openTask({ contextId = "", status }: RemoteTask): OpenTask {
   const [form, ...others] = approvalForms(status);
-  if (form === undefined) return contextId;
+  if (form === undefined) return { contextId };
   const text = (status.message?.parts ?? []).flatMap(({ text }) => text ?? []).join("\n\n");
-  const mayAnswer = others.length === 0 && !form.hasValues;
+  const mayAnswer = others.length === 0 && !form.hasValues && form.id !== "";
   return { contextId, request: { text, ...(mayAnswer && { id: form.id }) } };
 }
 
 /**
  * Returns the question to a person before a call answers a request for approval. Its state names the request, so that an approval counts for
- * this request only. Throws `ToolError` for a request that only its own server can show or answer.
+ * this request only. Throws `ToolError` for an answer that neither approves nor denies, and for a request that only its own server can show
+ * or answer.
  */
-export async function approvalQuestion(host: string, { text, id }: ApprovalRequest): Promise<Elicited> {
-  const message = `The agent of "${host}" waits for an approval:\n\n${text}\n\nIf you approve, this call sends its message as the answer.`;
+export async function approvalQuestion(
+  host: string,
+  { text, id }: ApprovalRequest,
+  answer: string,
+): Promise<Elicited> {
+  const approved = approvalIn(answer);
+  if (approved === undefined)
+    throw new ToolError('The task waits for an approval. Send the message "approve" or "deny".', {
+      code: "INVALID_INPUT",
+    });
+  const message = `The agent of "${host}" waits for an approval:\n\n${text}\n\nIf you approve, this call answers "${approved ? "approve" : "deny"}".`;
   const problem =
     id === undefined
       ? "needs an answer that a message of this tool cannot give."

@@ -1,17 +1,15 @@
 /** The requests about a task of an agent of another server. */
 import { remoteMessage } from "../library/tools/remote-agent.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
-import type { LostMessage, RemoteCall } from "../protocol/remote-call.ts";
+import { approvalIn, type LostMessage, type RemoteCall } from "../protocol/remote-call.ts";
 import { type AgentRequests, Refusal, TooLarge } from "./requests.ts";
 import { type RemoteTask, sentSchema, taskSchema } from "./wire.ts";
 
 /** Sends a message. The end of the call does not abort the request, so that the answer names the task to cancel. */
 export function sendMessage(requests: AgentRequests, call: RemoteCall, messageId: string, text: string) {
   const { contextId, continues: taskId, answers: id } = call;
-  const word = text.trim().toLowerCase();
   // The id keeps the answer from another request, which the task may have by now.
-  const isAnswer = id !== undefined && (word === "approve" || word === "deny");
-  const part = isAnswer ? { data: { id, approved: word === "approve" } } : { text };
+  const part = id === undefined ? { text } : { data: { id, approved: approvalIn(text) === true } };
   const message = {
     ...{ messageId, role: "ROLE_USER", parts: [part] },
     ...(contextId !== undefined && { contextId }),

@@ -52,6 +52,17 @@ export function remoteCallKey(operationId: string): string {
   return `${REMOTE_STATE}call.${operationId}`;
 }
 
+/** Returns the task that the cancellation of a call ends; `undefined` before the agent has named it. */
+export function taskOfCall({ taskId, continues }: RemoteCall): string | undefined {
+  return taskId ?? continues;
+}
+
+/** Returns whether a text approves a request; `undefined` for a text that neither approves nor denies. */
+export function approvalIn(text: string): boolean | undefined {
+  const word = text.trim().toLowerCase();
+  return word === "approve" || word === "deny" ? word === "approve" : undefined;
+}
+
 /** A message that was sent, perhaps without an answer. `input` is the input of the call. */
 export interface LostMessage {
   operationId: string;

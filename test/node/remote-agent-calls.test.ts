@@ -1,5 +1,6 @@
 /** The client of A2A in Node, with agents of the official SDK on loopback. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openKey } from "../../src/a2a/open-tasks.ts";
 import { RemoteAgents } from "../../src/a2a/remote-agents.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { systemClock } from "../../src/ports/system.ts";
@@ -11,6 +12,7 @@ import type { A2aFaults, SeenA2a } from "../support/a2a-script.ts";
 import { startA2aServer } from "../support/a2a-server.ts";
 
 const SECRET = "key-of-the-project-4711";
+const TOOL = { library: "test", id: "ask" };
 let server: Awaited<ReturnType<typeof startA2aServer>>;
 beforeAll(async () => {
   server = await startA2aServer();
@@ -39,10 +41,21 @@ class Remote {
     return (await fetch(`${server.url}/control/${this.name}/seen?of=${method}&count=0`)).json();
   }
 
+  get tool() {
+    return { tool: TOOL, url: this.url };
+  }
+
+  /** Sends a message to a task, as another client. */
+  async move(taskId: string, text: string): Promise<void> {
+    const message = { messageId: crypto.randomUUID(), role: "ROLE_USER", taskId, parts: [{ text }] };
+    const body = { jsonrpc: "2.0", id: 1, method: "SendMessage", params: { message } };
+    await fetch(this.url, { method: "POST", body: JSON.stringify(body) });
+  }
+
   call(operationId: string, input: JsonObject): Promise<unknown> {
     const invocation: ToolInvocation = {
       ...{ operationId, attempt: 1, toolCallId: "call_1", input, timeoutMs: 60_000 },
-      tool: { library: "test", id: "ask", version: 1 },
+      tool: { ...TOOL, version: 1 },
       context: { tenant: "acme", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" } as never,
     };
     return this.agents.call(invocation, this.url, {
@@ -77,6 +90,23 @@ describe("the address in a card", () => {
 });
 
 describe("a question", () => {
+  test("A2ACALL-12 a message that approves asks first what the task waits for now", async () => {
+    const remote = new Remote();
+    const asked = await remote.call("op_1", { message: "ask Which colour?" });
+    const task_id = String(Reflect.get(Object(asked), "task_id"));
+    // Another client moves the task on, to a request for approval.
+    await remote.move(task_id, "confirm Refund 5?");
+    const answer = (message: string) => remote.call(`op_${message}`, { message, task_id });
+    expect(await answer("approve")).toMatchObject({
+      elicited: { message: expect.stringMatching(/Refund 5\?[\s\S]*this call answers "approve"/) },
+    });
+    await expect(answer("Yes, please.")).rejects.toMatchObject({ code: "INVALID_INPUT" });
+    expect(await remote.seen("SendMessage")).toHaveLength(2);
+    await remote.set({ status: 503 });
+    await remote.state.put(await openKey(remote.tool, task_id), { contextId: "" });
+    await expect(answer("deny")).rejects.toMatchObject({ retriable: true });
+  });
+
   test("A2ACALL-5 a question is answered once, and its answer survives a repeated attempt", async () => {
     const remote = new Remote();
     const asked = await remote.call("op_1", { message: "ask Which colour?" });

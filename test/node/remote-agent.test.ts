@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { contentOf, isAsking, taskResult } from "../../src/a2a/results.ts";
+import { contentOf, isAsking, openTask, taskResult } from "../../src/a2a/results.ts";
 import { taskSchema } from "../../src/a2a/wire.ts";
 import { ToolStateStore } from "../../src/agents/base/calls/tool-state-store.ts";
 import { callEnvelopes, endedRemoteCalls } from "../../src/agents/conversation/core/call-envelopes.ts";
@@ -27,6 +27,7 @@ import { policyOf } from "../../src/policy/policy.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { remoteCallKey } from "../../src/protocol/remote-call.ts";
+import type { Json } from "../../src/shared/json.ts";
 import { recordOf } from "../support/records.ts";
 
 const NAMED = { name: "ask", description: "Asks." };
@@ -241,6 +242,34 @@ test("A2ATASK-4 a list of the tool state has no entries of remote agents", () =>
 });
 
 describe("results", () => {
+  const form = { properties: { approved: { type: "boolean" }, values: { type: "object" } } };
+  const open = (...data: Json[]) =>
+    openTask(
+      taskSchema.parse({
+        id: "task",
+        status: {
+          state: "TASK_STATE_INPUT_REQUIRED",
+          message: { parts: [{ text: "Pay?" }, ...data.map((one) => ({ data: one }))] },
+        },
+      }),
+    );
+  const withValues = (values: Json) => ({ id: "op", answer: { properties: { approved: {}, values } } });
+
+  test("A2ACALL-12 a message answers one request with an id and without values, and no other", () => {
+    expect(open({ id: "op", answer: form })).toEqual({ contextId: "", request: { text: "Pay?", id: "op" } });
+    const onlyThere = { contextId: "", request: { text: "Pay?" } };
+    expect(open({ answer: form }), "without an id").toEqual(onlyThere);
+    expect(open({ id: "a", answer: form }, { id: "b", answer: form })).toEqual(onlyThere);
+    for (const values of [
+      { type: "object", properties: { a: {} } },
+      { $ref: "#/a" },
+      true,
+      { type: "string" },
+    ])
+      expect(open(withValues(values)), JSON.stringify(values)).toEqual(onlyThere);
+    expect(open({ id: "op", question: "Which?" })).toEqual({ contextId: "" });
+  });
+
   const part = fc.oneof(
     fc.record({ text: fc.string() }),
     fc.record({ data: fc.integer() }),

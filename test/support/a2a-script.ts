@@ -15,6 +15,8 @@ export interface A2aFaults {
   taskId?: string;
   /** Each request of a method has this status. */
   status?: number;
+  /** Each request of these methods has this status. */
+  statusOf?: Record<string, number>;
   /** Each request of a method is refused with this text. */
   refusal?: string;
   /** The code of the refusals; -32602 when absent. */

@@ -92,7 +92,8 @@ class Served implements AgentExecutor {
     const body = (await request.json()) as SeenA2a & Record<string, unknown>;
     const { method, params } = body;
     this.#note({ method, params, headers: Object.fromEntries(request.headers) });
-    if (status !== undefined) return new Response("No.", { status });
+    const failure = status ?? this.faults.statusOf?.[method];
+    if (failure !== undefined) return new Response("No.", { status: failure });
     if (this.faults.refusal !== undefined)
       return Response.json({
         jsonrpc: "2.0",

@@ -59,11 +59,13 @@ function watched(worker: PoolWorker, project: TestProject): PoolWorker {
     await worker.stop();
     await worker.start();
     const { promise: started, resolve } = Promise.withResolvers<void>();
-    for (const [event, listener] of listeners) {
-      on(event, (message: { type?: string }) => {
+    for (const [event, listener] of [...listeners]) {
+      const next = (message: { type?: string }) => {
         if (event === "message" && message.type === "started") resolve();
         listener(message);
-      });
+      };
+      listeners.set(event, next);
+      on(event, next);
     }
     if (start !== undefined) send(start);
     await started;
@@ -78,7 +80,13 @@ function watched(worker: PoolWorker, project: TestProject): PoolWorker {
       send(message);
     };
     if (!isLost) return pass();
-    restart().then(pass, (error) => tell({ ...response("testfileFinished"), error }));
+    const fail = (error: unknown) => {
+      clearTimeout(timer);
+      tell({ ...response("testfileFinished"), error });
+    };
+    clearTimeout(timer);
+    timer = setTimeout(fail, SILENCE_MS, new Error("The new runtime did not start."));
+    restart().then(pass, fail);
   };
   worker.on = (event, callback) => {
     const listener =

@@ -215,6 +215,29 @@ describe("I12 an agent of another server answers a tool", () => {
     expect((await remote.runs()).slice(1)).toEqual(Array(2).fill(expect.stringMatching(/op_Refund 5\?$/)));
   });
 
+  test("A2ACALL-9 a stop before an approved answer has arrived cancels the task, and never sends the answer", async () => {
+    const remote = new Remote();
+    const conversation = await remote.conversation();
+    const [asked] = await play(conversation, ask("confirm Refund 5?"));
+    const task_id = String(Reflect.get(Object(asked?.result), "task_id"));
+    const client = await conversation.connect();
+    const { turnId } = await conversation.play({
+      replies: [[ask("approve", { task_id })], [{ text: "Done." }]],
+    });
+    const { operationId = "" } = await client.frame("approval.requested");
+    await remote.set({ statusOf: { SendMessage: 503 } });
+    const path = `${conversation.path}/operations/${operationId}/approval`;
+    const body = JSON.stringify({ approved: true, values: {}, round: 1 });
+    expect((await request(path, { method: "POST", body })).status).toBe(200);
+    await remote.seen("SendMessage", 2);
+    await conversation.stop(turnId);
+    const [cancelled] = await remote.seen("CancelTask", 1);
+    expect(cancelled?.params.id).toBe(task_id);
+    await remote.set({});
+    await expect.poll(() => kept(conversation)).not.toContain("call");
+    expect(await remote.runs()).toEqual(["confirm Refund 5?"]);
+  });
+
   test("A2ACALL-8 tasks that fail or are declined are errors with their texts", async () => {
     const conversation = await new Remote().conversation();
     const results = await play(conversation, ask("fail No paper."), ask("decline Not my job."));

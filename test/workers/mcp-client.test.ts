@@ -9,6 +9,7 @@ import type { McpServerView } from "../../src/protocol/mcp-servers.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { McpFaults, SeenRequest, ServedTool } from "../support/mcp-script.ts";
 import type { StepScript } from "../support/provider-script.ts";
+import { request as a2aRequest, clientOf, named, requestIdsOf, sent } from "./a2a-client.ts";
 import { answer, get, post, send } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import { ADA, checkInvariants, crash, createConversation, request, TestConversation } from "./world.ts";
@@ -808,6 +809,19 @@ describe("I11 a question of a server is a request for approval", () => {
       expect((await answer(body)).status).toBe(200);
     }
     expect((await result())?.error?.message).toContain("asks for input of a person");
+  });
+
+  test("ELICIT-5 A2A-6 an answer over A2A that is sent again succeeds, and does not answer the next question", async () => {
+    const client = await clientOf(await agentWith(["mcp:desk/ask"]), ADA);
+    const call = { call: "mcp__desk__ask", input: { text: "endless" } };
+    const play = new Play({ replies: [[call], [{ text: "Done." }]] });
+    const first = await sent(client, a2aRequest({ text: play.content }));
+    const data = { id: requestIdsOf(first)[0], approved: true, values: { sure: true } };
+    const answer = a2aRequest({ data }, { taskId: first.id });
+    const second = await sent(client, answer);
+    expect(requestIdsOf(second)).toEqual([expect.stringMatching(/:2$/)]);
+    expect(requestIdsOf(await sent(client, answer))).toEqual(requestIdsOf(second));
+    await client.cancelTask(named(first.id));
   });
 
   test("ELICIT-4 other requests of a server, and questions beyond the limit, are errors", async () => {

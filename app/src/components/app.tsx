@@ -1,5 +1,6 @@
 /** The console: the list of conversations beside the current page, or over it on small screens. */
 import { useCallback, useState } from "react";
+import { flushSync } from "react-dom";
 import { useAgents, useApprovals } from "../../../src/client/react/index.ts";
 import { client } from "../client.ts";
 import { messageOf } from "../format.ts";
@@ -96,8 +97,8 @@ export function App() {
 
   // On small screens the search is in the drawer, which renders first.
   const search = useCallback(() => {
-    if (!wide) setDrawerOpen(true);
-    setTimeout(() => document.querySelector<HTMLElement>("[data-testid=search]")?.focus());
+    if (!wide) flushSync(() => setDrawerOpen(true));
+    document.querySelector<HTMLElement>("[data-testid=search]")?.focus();
   }, [wide]);
 
   const reloadAll = () => {

@@ -50,7 +50,8 @@ export function Composer(props: ComposerProps) {
   }, []);
 
   useEffect(() => {
-    if (!disabled) focus();
+    // A person who types elsewhere, for example in the search, goes on there.
+    if (!disabled && !document.activeElement?.matches("input, textarea, select")) focus();
   }, [disabled, focus]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text.

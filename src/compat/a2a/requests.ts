@@ -6,6 +6,7 @@
  *        message again answers the same requests, so a repeat has no further effect.
  */
 import { z } from "zod";
+import { approvalIn } from "../../protocol/remote-call.ts";
 import { type ApprovalAnswer, approvalFields, identifier, type StartTurn } from "../../protocol/requests.ts";
 import { anyValue } from "../../protocol/scalars.ts";
 import type { TaskFilter } from "../../protocol/turn-records.ts";
@@ -184,8 +185,8 @@ export function answersOfMessage({ parts }: SentMessage, asked: readonly Questio
 function answerIn(given: Part, path: string): z.output<typeof approval> | undefined {
   if ("data" in given) return validate(approval, given.data, `${path}/data`);
   if (!("text" in given)) return undefined;
-  const word = given.text.trim().toLowerCase();
-  return word === "approve" || word === "deny" ? { approved: word === "approve" } : undefined;
+  const approved = approvalIn(given.text);
+  return approved === undefined ? undefined : { approved };
 }
 
 function toPart(given: Part) {

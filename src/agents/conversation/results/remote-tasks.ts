@@ -11,6 +11,7 @@ import {
   remoteCallKey,
   remoteCallSchema,
   remoteCancelSchema,
+  taskOfCall,
 } from "../../../protocol/remote-call.ts";
 import { toErrorData, unavailable } from "../../../shared/errors.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -39,7 +40,7 @@ export function remoteTasks({ runtime, cancelRemote, clock }: RemoteTasksContext
         const call = validate(remoteCallSchema, stored);
         const lost = runtime.exists ? lostMessage(runtime, operationId) : undefined;
         const isNew = clock.now() - call.begunAt < UNDER_WAY_MS;
-        if (runtime.exists && isNew && call.taskId === undefined && lost === undefined)
+        if (runtime.exists && isNew && taskOfCall(call) === undefined && lost === undefined)
           throw unavailable("The answer that names the task is under way.", { retriable: true });
         await cancelRemote?.({ tenant, projectId }, { tool, url }, call, lost);
       } catch (error) {
