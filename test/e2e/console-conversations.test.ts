@@ -381,6 +381,22 @@ describe.runIf(hasChromium)(
         await expect.poll(() => page.getByTestId("shortcuts").count()).toBe(0);
       });
 
+      it("I9 a composer that becomes ready does not take the keys of a person who types in the search", async () => {
+        const page = await visit("/inbox", { viewport: { width: 1440, height: 900 } });
+        const ready = Promise.withResolvers<void>();
+        await page.route("**/api/agents*", async (route) => {
+          await ready.promise;
+          await route.continue();
+        });
+        await page.goto(`${world.server.url}/`);
+        await page.getByTestId("search").click();
+        await page.keyboard.type("lam");
+        ready.resolve();
+        await expect.poll(() => page.getByTestId("composer").isEnabled()).toBe(true);
+        await page.keyboard.type("ps");
+        expect(await page.getByTestId("search").inputValue()).toBe("lamps");
+      });
+
       it("I9 an author makes an agent by keyboard, with an error at its field, and talks with it", async () => {
         const page = await visit("/a");
         const form = page.getByTestId("new-agent");
