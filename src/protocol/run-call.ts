@@ -45,11 +45,17 @@ const spent = amountsSchema.exactOptional();
 /** A task of the run, or below it, has read untrusted content of a memory. */
 const tainted = z.literal(true).exactOptional();
 
+const succeeded = z.object({ output: z.json() });
+const failed = z.object({
+  error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }),
+});
+
+/** The ends of a sub-workflow by RPC. */
+export const subworkflowResultSchema = z.strictObject({ ...callAddressSchema.shape, ...succeeded.shape });
+export const subworkflowErrorSchema = z.strictObject({ ...callAddressSchema.shape, ...failed.shape });
+
 export const runEndedSchema = callAddressSchema.extend({
-  outcome: z.union([
-    z.object({ output: z.json() }),
-    z.object({ error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }) }),
-  ]),
+  outcome: z.union([succeeded, failed]),
   /** The status of a run that did not complete. */
   status: z.enum(["failed", "cancelled", "timed_out"]).exactOptional(),
   /** The excerpt of an output that does not fit. The outcome is then an error, for callers that need the whole output. */

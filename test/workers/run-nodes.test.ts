@@ -71,6 +71,39 @@ describe("F9 SUBRUN-1 SUBRUN-2 SUBRUN-3 a node with a sub-workflow", () => {
       expect.objectContaining({ type: "token.cancelled", node: "inner" }),
     );
   });
+
+  test("ends by RPC; a malformed end is INVALID_INPUT and changes nothing", async () => {
+    const { id, key } = await start(around(await post(echo({ wait: "'gate'" }))));
+    await runsOf(key, 1);
+    const waiting = await until(id, isWaiting);
+    // The id of the run of a first attempt has the characters of its operation.
+    const operationId = String(waiting.active[0]?.runId).replace("run_", "op_");
+    const address = { operationId, attempt: 1 };
+    // SAFETY: the test also calls the methods with malformed input. The classes of the application are among the exports.
+    const { Coordinator } = exports as unknown as { Coordinator: DurableObjectNamespace<never> };
+    const actor = Coordinator.getByName(`test:${id}`) as unknown as Record<string, (end: object) => unknown>;
+    const result = { tool_call_id: "", success: "yes" };
+    const error = { code: "UNKNOWN", message: "Broken." };
+    for (const [method, end] of [
+      ["handleTaskResult", { result }],
+      ["handleTaskError", { error }],
+      ["handleSubworkflowResult", {}],
+      ["handleSubworkflowResult", { output: 1, error }],
+      ["handleSubworkflowError", { error: "Broken." }],
+      ["handleAgentResult", { text: 1 }],
+      ["handleAgentError", { error }],
+    ] as const) {
+      expect(await actor[method]?.({ ...address, ...end }), method).toMatchObject({
+        error: { code: "INVALID_INPUT", retriable: false },
+      });
+      expect(await call("GET", `/${id}`, 200)).toEqual(waiting);
+    }
+    expect(await actor.handleSubworkflowResult?.({ ...address, output: { got: "by RPC" } })).toEqual({
+      ok: true,
+      value: null,
+    });
+    expect(await ended(id)).toMatchObject({ status: "completed", output: { got: "by RPC" } });
+  });
 });
 
 describe("SUBRUN-4 RUNCALL-1 envelopes that no run above has sent", () => {

@@ -11,7 +11,13 @@
  */
 import type { ConnectionContext } from "agents";
 import { checkAnswerer } from "../../policy/answerers.ts";
-import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
+import {
+  type AgentError,
+  type AgentResult,
+  type AgentResultApi,
+  agentAnswerSchema,
+  agentErrorSchema,
+} from "../../protocol/agent-call.ts";
 import type { CallAddress } from "../../protocol/call-address.ts";
 import {
   type CoordinatorApi,
@@ -23,18 +29,27 @@ import {
   type StartRun,
 } from "../../protocol/coordinator-api.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
-import type {
-  TaskError,
-  TaskErrorApi,
-  TaskResult,
-  TaskResultApi,
-  ToolStateApi,
-  ToolStateEntry,
+import {
+  type TaskError,
+  type TaskErrorApi,
+  type TaskResult,
+  type TaskResultApi,
+  type ToolStateApi,
+  type ToolStateEntry,
+  taskErrorSchema,
+  taskResultSchema,
 } from "../../protocol/executor-api.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import { type StopOptions, stopRequest } from "../../protocol/requests.ts";
-import { type ChildRun, type ChildRunApi, type PartResult, RUN_START } from "../../protocol/run-call.ts";
+import {
+  type ChildRun,
+  type ChildRunApi,
+  type PartResult,
+  RUN_START,
+  subworkflowErrorSchema,
+  subworkflowResultSchema,
+} from "../../protocol/run-call.ts";
 import type { RunView } from "../../protocol/run-schemas.ts";
 import { readUpgrade } from "../../protocol/upgrade-request.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
@@ -53,7 +68,7 @@ import { takeChildRuns } from "./child-runs.ts";
 import type { CoordinatorApplication } from "./context.ts";
 import { wholeOutput } from "./core/child-run.ts";
 import { runCaller, runWorkspace, unknownRun } from "./core/record.ts";
-import { isOver } from "./core/state.ts";
+import { isOver, type NodeOutcome } from "./core/state.ts";
 import { cannotDefer, checkReader, mayRead } from "./inbound/start-run.ts";
 import { readRunTrace } from "./reads/run-trace.ts";
 import { journalPage, outerView, runIssues, runView, runWorkflow } from "./reads/run-views.ts";
@@ -185,12 +200,15 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async handleTaskResult(result: TaskResult): Promise<Result<null>> {
-      return asDone(() => this.#runtime.taskResult(result));
+      return asDone(() => this.#runtime.taskResult(validate(taskResultSchema, result)));
     }
 
-    async handleTaskError({ operationId, attempt, error }: TaskError): Promise<Result<null>> {
-      const result = { tool_call_id: "", success: false, error };
-      return asDone(() => this.#runtime.taskResult({ operationId, attempt, result }));
+    async handleTaskError(failure: TaskError): Promise<Result<null>> {
+      return asDone(() => {
+        const { error, ...address } = validate(taskErrorSchema, failure);
+        const result = { tool_call_id: "", success: false, error };
+        return this.#runtime.taskResult({ ...address, result });
+      });
     }
 
     async submitHumanInput(principal: Principal, operationId: string, answer: Json) {
@@ -216,30 +234,31 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return validate(gateAnswer.shape.answer, answer, "/answer");
     }
 
-    async handleSubworkflowResult({
-      output,
-      ...address
-    }: CallAddress & { output: Json }): Promise<Result<null>> {
-      return asDone(() => this.#runtime.end(address, { output }));
+    async handleSubworkflowResult(result: CallAddress & { output: Json }): Promise<Result<null>> {
+      return asDone(() => this.#end(validate(subworkflowResultSchema, result)));
     }
 
-    async handleSubworkflowError({
-      error,
-      ...address
-    }: CallAddress & { error: RunError }): Promise<Result<null>> {
-      return asDone(() => this.#runtime.end(address, { error }));
+    async handleSubworkflowError(failure: CallAddress & { error: RunError }): Promise<Result<null>> {
+      return asDone(() => this.#end(validate(subworkflowErrorSchema, failure)));
     }
 
-    async handleAgentResult({ text, operationId, attempt }: AgentResult): Promise<Result<null>> {
-      return asDone(() => this.#runtime.end({ operationId, attempt }, { output: { text } }));
+    async handleAgentResult(answer: AgentResult): Promise<Result<null>> {
+      return asDone(() => {
+        const { text, ...address } = validate(agentAnswerSchema, answer);
+        return this.#end({ ...address, output: { text } });
+      });
     }
 
-    async handleAgentError({
-      error: { code, message },
-      operationId,
-      attempt,
-    }: AgentError): Promise<Result<null>> {
-      return asDone(() => this.#runtime.end({ operationId, attempt }, { error: { code, message } }));
+    async handleAgentError(failure: AgentError): Promise<Result<null>> {
+      return asDone(() => {
+        const { error, ...address } = validate(agentErrorSchema, failure);
+        const { code, message } = error;
+        return this.#end({ ...address, error: { code, message } });
+      });
+    }
+
+    #end({ operationId, attempt, ...outcome }: CallAddress & NodeOutcome): Promise<void> {
+      return this.#runtime.end({ operationId, attempt }, outcome);
     }
 
     async childRun(address: CallAddress): Promise<Result<ChildRun>> {
