@@ -8,11 +8,9 @@ import { defined } from "../shared/defined.ts";
 import { conflict, unwrap } from "../shared/errors.ts";
 import { isAgentId, isConversationId } from "../shared/identifiers.ts";
 import { invalidAt } from "../shared/validation.ts";
-import type { HttpEnv } from "./base/context.ts";
+import type { RequestVariables } from "./base/context.ts";
 import { nothingNamed } from "./base/respond.ts";
 import { findConversation } from "./routes/conversations.ts";
-
-type Ports = HttpEnv["Variables"];
 
 export interface Thread {
   agentId: string;
@@ -31,7 +29,7 @@ interface ThreadName {
 
 /** Returns the conversation of a thread. The same name of the same user for the same agent has the same conversation. */
 export async function threadOf(
-  ports: Ports,
+  ports: RequestVariables,
   agentId: string,
   { protocol, name, path }: ThreadName,
 ): Promise<Thread> {
@@ -53,7 +51,7 @@ export async function threadOf(
 
 /** Checks that a thread may begin, with its first message. Throws `CONFLICT` if its conversation was deleted. */
 export async function checkFirst(
-  { principal }: Ports,
+  { principal }: RequestVariables,
   conversation: ConversationActor,
   { namedBy }: Thread,
   input?: StartTurn,
@@ -65,7 +63,7 @@ export async function checkFirst(
 
 /** Starts a turn, in a new conversation if the thread is new. The requests that create a thread have no other members. */
 export async function startTurn(
-  ports: Ports,
+  ports: RequestVariables,
   thread: Thread,
   input: StartTurn,
 ): Promise<StartedTurn & { frames: ReadableStream<Uint8Array> }> {

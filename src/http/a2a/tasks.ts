@@ -18,11 +18,11 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { MAX_PAGE_BYTES } from "../../shared/page.ts";
 import { utf8Length } from "../../shared/utf8.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { findConversation } from "../routes/conversations.ts";
 
 export interface A2aCall {
-  ports: HttpEnv["Variables"];
+  ports: RequestVariables;
   agentId: string;
   /** The version of A2A that the client names. */
   version: string | undefined;

@@ -20,7 +20,7 @@ import { TURN_HEADER } from "../../protocol/frames.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../shared/errors.ts";
-import { type HttpEnv, waitUntilOf } from "../base/context.ts";
+import { type RequestVariables, waitUntilOf } from "../base/context.ts";
 import { sse } from "../base/respond.ts";
 import { CONVERSATION_HEADER } from "../openai/errors.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -92,7 +92,7 @@ export const aguiRoutes: readonly Route[] = [
 
 /** Starts or continues the turn of a run, or reads its thread (AGUI-5). */
 async function begin(
-  ports: HttpEnv["Variables"],
+  ports: RequestVariables,
   agentId: string,
   body: RunInput,
   traceparent: string | undefined,
@@ -118,7 +118,7 @@ async function begin(
 }
 
 async function* events(
-  { principal, actors }: HttpEnv["Variables"],
+  { principal, actors }: RequestVariables,
   { threadId, runId, protocolVersion }: RunInput,
   { conversationId, turnId, messages, answered, held, ...start }: Run,
   signal: AbortSignal,

@@ -7,13 +7,12 @@ import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
 import { invalidAt } from "../../shared/validation.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { turnOf } from "../openai/turns.ts";
 import { activeTurn } from "../routes/chat.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { checkFirst, type Thread } from "../threads.ts";
 
-type Ports = HttpEnv["Variables"];
 type Gate = NonNullable<InterruptAnswer["gate"]>;
 
 /**
@@ -21,7 +20,7 @@ type Gate = NonNullable<InterruptAnswer["gate"]>;
  * `held` has the calls with workflows that ask further questions, if no other call is answered.
  */
 export async function answerTurn(
-  ports: Ports,
+  ports: RequestVariables,
   { conversationId }: Thread,
   { results, answers }: Extract<RunRequest, { type: "answers" }>,
 ): Promise<{ turnId: string; answered: string[]; changed: string[]; held?: HeldRun[] }> {
@@ -78,7 +77,7 @@ export async function answerTurn(
  * and an earlier, different answer.
  */
 async function checkGate(
-  { actors, principal }: Ports,
+  { actors, principal }: RequestVariables,
   answers: readonly InterruptAnswer[],
   { gate, isCancelled }: InterruptAnswer,
   path: string,
@@ -101,7 +100,7 @@ async function checkGate(
 
 /** Answers a question of a workflow, or cancels the workflow. Reports whether the question waited, and whether others wait now. */
 async function answerGate(
-  { actors, principal }: Ports,
+  { actors, principal }: RequestVariables,
   { runId, operationId, answer }: Gate,
   isCancelled: boolean,
 ): Promise<{ waited: boolean; asksMore: boolean }> {
@@ -118,7 +117,7 @@ async function answerGate(
 
 /** Returns the newest messages of a thread, and its active turn. A thread that has not begun has no messages. */
 export async function readThread(
-  ports: Ports,
+  ports: RequestVariables,
   thread: Thread,
   toMessage: (message: MessageView) => AgUiMessage,
 ): Promise<{ turnId?: string | undefined; messages: AgUiMessage[] }> {

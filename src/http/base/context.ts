@@ -57,17 +57,19 @@ export interface MissingPart {
   message: string;
 }
 
+export interface RequestVariables extends RequestPorts {
+  clock: Clock;
+  /** Checks the runtime and declares its agents. It is a no-op after the first success. */
+  seed(): Promise<void>;
+  /** Maximum size of a body, in bytes. */
+  maxBodyBytes: number;
+  /** Maximum size of an attachment, in bytes. */
+  maxAttachmentBytes: number;
+  principal: Principal;
+}
+
 export interface HttpEnv {
-  Variables: RequestPorts & {
-    clock: Clock;
-    /** Checks the runtime and declares its agents. It is a no-op after the first success. */
-    seed(): Promise<void>;
-    /** Maximum size of a body, in bytes. */
-    maxBodyBytes: number;
-    /** Maximum size of an attachment, in bytes. */
-    maxAttachmentBytes: number;
-    principal: Principal;
-  };
+  Variables: RequestVariables;
 }
 
 export type HttpRoutes = Hono<HttpEnv>;

@@ -1,10 +1,9 @@
 /** Answers of the person at the client, given with the rights of the principal (MCP-8). */
+
 import { approvalOf, type GivenAnswer, gateAnswerOf } from "../../compat/mcp/questions.ts";
 import { unwrap } from "../../shared/errors.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { findConversation } from "../routes/conversations.ts";
-import type { McpRequest } from "./call.ts";
-
-type Ports = McpRequest["ports"];
 
 /**
  * Gives answers to their turns and runs. Before the first answer counts, the others are checked, so a wrong answer leaves no other with an
@@ -12,7 +11,7 @@ type Ports = McpRequest["ports"];
  * `each` runs each check and each answer; it may take errors. An answer of a person who closed the form is none.
  */
 export async function giveAnswers(
-  ports: Ports,
+  ports: RequestVariables,
   answers: readonly GivenAnswer[],
   each: (act: Promise<void>) => Promise<void> = (act) => act,
 ): Promise<void> {
@@ -21,7 +20,11 @@ export async function giveAnswers(
 }
 
 /** Gives an answer, or only checks it. */
-async function giveAnswer({ actors, principal }: Ports, given: GivenAnswer, isCheck: boolean): Promise<void> {
+async function giveAnswer(
+  { actors, principal }: RequestVariables,
+  given: GivenAnswer,
+  isCheck: boolean,
+): Promise<void> {
   const { place } = given;
   if ("runId" in place) {
     const answer = gateAnswerOf(given);

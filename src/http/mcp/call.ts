@@ -23,7 +23,7 @@ import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { MAX_KEY_LENGTH } from "../../protocol/requests.ts";
 import { DramatisError, type Result, toErrorData, unwrap } from "../../shared/errors.ts";
 import { invalidAt } from "../../shared/validation.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 
 export const SESSION_HEADER = "mcp-session-id";
 /** Begins the session of a client that has forms. */
@@ -31,7 +31,7 @@ export const WITH_FORMS = "forms-";
 const KEY = "dramatis/idempotencyKey";
 
 export interface McpRequest {
-  ports: HttpEnv["Variables"];
+  ports: RequestVariables;
   headers: Headers;
   /** Pins a tool of the tenant for a run. */
   pinTool(reference: string): Promise<PinnedWorkflow>;
@@ -61,7 +61,7 @@ export interface ToolCall extends McpRequest {
 export type CallResult = CallToolResult | InputRequiredResult;
 
 /** Stops work. Holds nothing of the request that began it: another request may call it. */
-type Cancel = (ports: McpRequest["ports"]) => Promise<Result<unknown>>;
+type Cancel = (ports: RequestVariables) => Promise<Result<unknown>>;
 
 /** The calls of sessions that this isolate works on, by principal and key. A notification may reach another isolate: it then has no effect. */
 const running = new Map<string, Cancel>();
@@ -158,7 +158,7 @@ export async function cancelCall(request: McpRequest, requestId: string | number
 }
 
 /** Stops work, unless it is over. */
-async function stopped(cancel: Cancel, ports: McpRequest["ports"]): Promise<void> {
+async function stopped(cancel: Cancel, ports: RequestVariables): Promise<void> {
   const result = await cancel(ports);
   if (!result.ok && result.error.code !== "CONFLICT") unwrap(result);
 }

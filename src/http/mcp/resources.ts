@@ -1,4 +1,5 @@
 /** The artifacts of the tenant's projects as resources. Everyone in the tenant reads them. */
+
 import {
   type McpServer,
   ProtocolError,
@@ -9,10 +10,9 @@ import {
 } from "@modelcontextprotocol/server";
 import { ARTIFACT_TEMPLATE, artifactUri, mediaTypeOf, parseArtifactUri } from "../../compat/mcp/resources.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import type { RequestVariables } from "../base/context.ts";
 import type { McpRequest } from "./call.ts";
 import { everyItem, MAX_ITEMS } from "./lists.ts";
-
-type Ports = McpRequest["ports"];
 
 /** Adds the artifacts, if the runtime can store them. */
 export function addArtifacts(server: McpServer, { ports }: McpRequest): void {
@@ -27,7 +27,11 @@ export function addArtifacts(server: McpServer, { ports }: McpRequest): void {
   );
 }
 
-async function everyArtifact({ principal: { tenant }, projects, artifacts }: Ports): Promise<Resource[]> {
+async function everyArtifact({
+  principal: { tenant },
+  projects,
+  artifacts,
+}: RequestVariables): Promise<Resource[]> {
   const resources: Resource[] = [];
   for (const { id: project } of await everyItem((options) => projects().rows.projects(tenant, options))) {
     if (resources.length >= MAX_ITEMS) break;
@@ -45,7 +49,7 @@ async function everyArtifact({ principal: { tenant }, projects, artifacts }: Por
   return resources.slice(0, MAX_ITEMS);
 }
 
-async function readArtifact({ principal: { tenant }, artifacts }: Ports, uri: string) {
+async function readArtifact({ principal: { tenant }, artifacts }: RequestVariables, uri: string) {
   const place = parseArtifactUri(uri);
   if (place === undefined) throw new ResourceNotFoundError(uri);
   const { project, path } = place;

@@ -1,4 +1,5 @@
 /** The methods `tasks/get`, `tasks/update` and `tasks/cancel`. */
+
 import {
   type McpServer,
   MissingRequiredClientCapabilityError,
@@ -17,6 +18,7 @@ import {
   taskOfTurn,
 } from "../../compat/mcp/tasks.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { giveAnswers } from "./answers.ts";
 import { canElicit, capabilitiesOf, hasTasks, type McpRequest } from "./call.ts";
@@ -70,7 +72,7 @@ async function ofTask<Result>(
   }
 }
 
-async function taskAt(ports: McpRequest["ports"], place: TaskPlace, { mcpReq }: ServerContext) {
+async function taskAt(ports: RequestVariables, place: TaskPlace, { mcpReq }: ServerContext) {
   const { principal, actors, clock } = ports;
   const now = new Date(clock.now()).toISOString();
   const hasForms = canElicit(capabilitiesOf(mcpReq.envelope));
@@ -83,7 +85,7 @@ async function taskAt(ports: McpRequest["ports"], place: TaskPlace, { mcpReq }: 
   return taskOfTurn(place, turn, hasForms ? questionsOfTurn(place, turn, principal) : [], now);
 }
 
-async function cancelTask(ports: McpRequest["ports"], place: TaskPlace): Promise<void> {
+async function cancelTask(ports: RequestVariables, place: TaskPlace): Promise<void> {
   const { principal, actors } = ports;
   if ("runId" in place) {
     unwrap(await (await actors.coordinator(principal.tenant, place.runId)).cancel(principal));

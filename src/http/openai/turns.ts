@@ -26,7 +26,7 @@ import { isAgentId } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { HttpEnv, RequestVariables } from "../base/context.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { turnFrames } from "../routes/turn-frames.ts";
 import { CONVERSATION_HEADER, noSuchModel, withPointers } from "./errors.ts";
@@ -63,7 +63,7 @@ export interface AnswerRequest {
   /** The error for an agent that does not exist. */
   noAgent(id: string): DramatisError;
   actors: ActorLookup;
-  location: HttpEnv["Variables"]["location"];
+  location: RequestVariables["location"];
   principal: Principal;
   /** The `Idempotency-Key`. */
   key: string | undefined;

@@ -1,6 +1,6 @@
 /** The description of an operation. A route is a description with its handler (`route.ts`). */
 import type { z } from "zod";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import type { ProblemCode } from "../base/problem.ts";
 import { listOf } from "./views.ts";
 
@@ -48,7 +48,7 @@ export interface ApiOperation {
   /** Maximum size of the body, in bytes, below the configured limit. */
   maxBytes?: number;
   /** Throws `FORBIDDEN` if the principal may not request the operation. */
-  permit?(ports: HttpEnv["Variables"], params: Record<string, string>): void;
+  permit?(ports: RequestVariables, params: Record<string, string>): void;
   answers: readonly ApiResponse[];
   /** Error codes in addition to the common error codes. `route` adds the codes of the checks. */
   errors?: readonly ProblemCode[];

@@ -8,7 +8,7 @@ import type { Context } from "hono";
 import type { z } from "zod";
 import { validate } from "../../shared/validation.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import type { HttpEnv, HttpRoutes, RequestVariables } from "../base/context.ts";
 import type { ProblemCode } from "../base/problem.ts";
 import { pathParams } from "../base/query.ts";
 import { type ApiOperation, BODY_ERRORS } from "./operation.ts";
@@ -35,7 +35,7 @@ interface Handled<Params, Query, Headers, Body, Reads> extends ApiOperation {
       headers: Output<Headers>;
       body: Output<Reads extends z.ZodType ? Reads : Body>;
     },
-    ports: HttpEnv["Variables"],
+    ports: RequestVariables,
     context: Context<HttpEnv>,
   ): Answer;
 }

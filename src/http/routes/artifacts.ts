@@ -10,7 +10,7 @@ import {
   MAX_FOUND,
   writtenArtifact,
 } from "../../protocol/artifacts.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { filter, pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { ok, onePage } from "../openapi/operation.ts";
@@ -49,7 +49,7 @@ const writeBody = z
   })
   .meta({ example: { content: "# Use JWT\n" } });
 
-const placeOf = ({ principal: { tenant } }: HttpEnv["Variables"], { project }: { project: string }) => ({
+const placeOf = ({ principal: { tenant } }: RequestVariables, { project }: { project: string }) => ({
   ...{ tenant, project },
 });
 

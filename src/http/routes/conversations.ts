@@ -23,7 +23,7 @@ import { listIds } from "../../shared/known-ids.ts";
 import { inJurisdiction, jurisdictionOf } from "../../shared/location.ts";
 import { checkMayImport, type Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { filter, pageSchema } from "../base/query.ts";
 import { empty, json, noConversation, page } from "../base/respond.ts";
 import { ok, onePage } from "../openapi/operation.ts";
@@ -315,7 +315,7 @@ export const conversationRoutes: readonly Route[] = [
 
 /** Finds the actor of a conversation. Throws `NOT_FOUND` for an id that cannot exist. */
 export async function findConversation(
-  { actors, principal }: Pick<HttpEnv["Variables"], "actors" | "principal">,
+  { actors, principal }: Pick<RequestVariables, "actors" | "principal">,
   id: string,
 ): Promise<ConversationActor> {
   if (!isConversationId(id)) throw noConversation(id);

@@ -14,7 +14,7 @@ import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { JURISDICTIONS, type Jurisdiction, jurisdictionOf } from "../../shared/location.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { filter, pageSchema, positionHeader, positionSchema, timeFilter } from "../base/query.ts";
 import { events, page, wantsEvents } from "../base/respond.ts";
 import { onePage } from "../openapi/operation.ts";
@@ -103,7 +103,7 @@ export const eventLogRoutes: readonly Route[] = [
 
 /** Returns the titles of the messages' conversations. An outage of D1 costs the titles only. */
 async function titlesOf(
-  { principal, directory }: HttpEnv["Variables"],
+  { principal, directory }: RequestVariables,
   messages: readonly FoundMessage[],
 ): Promise<ReadonlyMap<string, string>> {
   try {
@@ -116,7 +116,7 @@ async function titlesOf(
 }
 
 function logOf(
-  { principal, actors }: HttpEnv["Variables"],
+  { principal, actors }: RequestVariables,
   jurisdiction: Jurisdiction | undefined,
   { conversation, run, agent = "" }: { conversation?: string; run?: string; agent?: string },
 ) {

@@ -1,7 +1,7 @@
 /** `/git/:project/:repo`: repositories for `git clone` and `git fetch`. They read all branches, so the roles of a bundle's export read them. */
 import { z } from "zod";
 import { forbidden, notFound } from "../../shared/errors.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { addressOf, permitExport, repositoryParams } from "./projects.ts";
 
@@ -19,7 +19,7 @@ const common = {
 
 type Params = z.output<typeof repositoryParams>;
 
-const files = ({ principal, projects }: HttpEnv["Variables"], params: Params) =>
+const files = ({ principal, projects }: RequestVariables, params: Params) =>
   projects().files(addressOf(principal, params));
 
 const answers = (description: string) =>

@@ -21,7 +21,7 @@ import type { Registry } from "../../library/registry/registry.ts";
 import { workflowSchema } from "../../library/workflows/workflow-schema.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { validate } from "../../shared/validation.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import {
@@ -260,6 +260,6 @@ export const libraryRoutes: readonly Route[] = [
   ...routesOf("skill", skillBody, checkedSkill),
 ];
 
-function registryOf({ principal, libraries }: HttpEnv["Variables"]): Registry {
+function registryOf({ principal, libraries }: RequestVariables): Registry {
   return libraries(principal.tenant).registry;
 }

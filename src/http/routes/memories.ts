@@ -25,7 +25,7 @@ import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, forbidden, toErrorData, unwrap } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -288,7 +288,7 @@ async function searchAgents(
   };
 }
 
-function agentOf({ principal, actors }: HttpEnv["Variables"], { id }: { id: string }): Promise<AgentApi> {
+function agentOf({ principal, actors }: RequestVariables, { id }: { id: string }): Promise<AgentApi> {
   return actors.agent(principal.tenant, id);
 }
 

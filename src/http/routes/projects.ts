@@ -25,7 +25,7 @@ import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { invalidAt } from "../../shared/validation.ts";
 import { readBytes } from "../base/body.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { empty, json, nothingNamed, page } from "../base/respond.ts";
 import { ok, onePage } from "../openapi/operation.ts";
@@ -43,19 +43,19 @@ export const repositoryParams = projectParams.extend({
 });
 
 /** Throws `FORBIDDEN` unless the principal may write projects. */
-export function permitWriting({ principal }: HttpEnv["Variables"]): void {
+export function permitWriting({ principal }: RequestVariables): void {
   if (mayAuthor(principal)) return;
   throw forbidden("Only authors and administrators may write projects and repositories.");
 }
 
 /** Throws `FORBIDDEN` unless the principal may read whole repositories. */
-export function permitExport({ principal }: HttpEnv["Variables"]): void {
+export function permitExport({ principal }: RequestVariables): void {
   if (mayAuthor(principal) || mayReadAll(principal)) return;
   throw forbidden("Only authors, operators and administrators may read a whole repository.");
 }
 
 /** Throws `FORBIDDEN` unless the principal may change settings: their limits hold for authors, too. */
-export function permitSettings({ principal }: HttpEnv["Variables"]): void {
+export function permitSettings({ principal }: RequestVariables): void {
   if (mayReadAll(principal)) return;
   throw forbidden("Only operators and administrators may change the settings of projects.");
 }
@@ -295,7 +295,7 @@ export const projectRoutes: readonly Route[] = [
 
 /** Brings the index of artifacts up to date after a change of their repository. If it fails, the next list or search does it. */
 export async function refresh(
-  { artifacts, principal: { tenant } }: HttpEnv["Variables"],
+  { artifacts, principal: { tenant } }: RequestVariables,
   { project, repo }: Omit<RepositoryAddress, "tenant">,
 ): Promise<void> {
   if (repo !== ARTIFACTS) return;

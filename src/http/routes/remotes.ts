@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { fetched, pushed, type Remote } from "../../git/remote.ts";
 import { branchesView, branchName, commitView } from "../../protocol/projects.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { withRemote } from "../base/git-remote.ts";
 import { json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
@@ -30,7 +30,7 @@ const errors = ["FORBIDDEN", "PERMISSION_DENIED", "CONFLICT", "TOO_LARGE", "UNAV
 
 /** Uses a remote with the rights and the secrets of a project. */
 function onRemote<Value>(
-  { libraries, secrets, resolve, principal: { tenant } }: HttpEnv["Variables"],
+  { libraries, secrets, resolve, principal: { tenant } }: RequestVariables,
   project: string,
   address: string,
   use: (remote: Remote) => Promise<Value>,

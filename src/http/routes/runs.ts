@@ -17,7 +17,7 @@ import { inJurisdiction } from "../../shared/location.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { isUpgrade, withProtocol } from "../auth/bearer.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { pageSchema, positionHeader } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
 import { ok, onePage } from "../openapi/operation.ts";
@@ -214,10 +214,7 @@ export const runRoutes: readonly Route[] = [
   }),
 ];
 
-export function runOf(
-  { principal, actors }: HttpEnv["Variables"],
-  { id }: { id: string },
-): Promise<RunActor> {
+export function runOf({ principal, actors }: RequestVariables, { id }: { id: string }): Promise<RunActor> {
   return actors.coordinator(principal.tenant, id);
 }
 

@@ -20,7 +20,7 @@ import {
 } from "../../protocol/trace.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { RUN_ID } from "../../shared/identifiers.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -74,7 +74,7 @@ export const traceRoutes: readonly Route[] = [
 /** A conversation or a run by its id, or the turns that a run invited. */
 type Below = string | InvitedTurns;
 
-async function partBelow(ports: HttpEnv["Variables"], below: Below): Promise<TracePart> {
+async function partBelow(ports: RequestVariables, below: Below): Promise<TracePart> {
   const { actors, principal } = ports;
   if (typeof below !== "string") {
     const conversation = await findConversation(ports, below.conversationId);

@@ -15,7 +15,7 @@ import { removeTrigger } from "../../protocol/webhook.ts";
 import { forbidden, unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import { mayAuthor } from "../../shared/principal.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { ok, onePage } from "../openapi/operation.ts";
@@ -126,6 +126,6 @@ export const triggerRoutes: readonly Route[] = [
   }),
 ];
 
-function triggerOf({ principal, actors }: HttpEnv["Variables"], { id }: { id: string }): Promise<TriggerApi> {
+function triggerOf({ principal, actors }: RequestVariables, { id }: { id: string }): Promise<TriggerApi> {
   return actors.trigger(principal.tenant, id);
 }

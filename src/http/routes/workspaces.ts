@@ -22,7 +22,7 @@ import { defined } from "../../shared/defined.ts";
 import { conflict, unwrap } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { mayAuthor } from "../../shared/principal.ts";
-import type { HttpEnv } from "../base/context.ts";
+import type { RequestVariables } from "../base/context.ts";
 import { empty, json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -47,15 +47,13 @@ const fileQuery = repoQuery.extend({
   lines: number(2_000).describe("Lines at most. Default: 2 000."),
 });
 
-type Ports = HttpEnv["Variables"];
-
 interface OwnerKind {
   prefix: string;
   tag: "conversations" | "runs";
   noun: string;
   path: string;
   params: typeof conversationParams | typeof runParams;
-  find(ports: Ports, id: string): Promise<Pick<ConversationApi, "workspace">>;
+  find(ports: RequestVariables, id: string): Promise<Pick<ConversationApi, "workspace">>;
 }
 
 const OF_CONVERSATIONS = {
@@ -69,13 +67,13 @@ const OF_RUNS: OwnerKind = {
 const WORKSPACE = `${OF_CONVERSATIONS.path}/workspace` as const;
 
 /** Returns the workspace of an owner that the principal may read, and its place. */
-async function workspaceFor(ports: Ports, owner: Pick<ConversationApi, "workspace">) {
+async function workspaceFor(ports: RequestVariables, owner: Pick<ConversationApi, "workspace">) {
   const { id, ...place } = unwrap(await owner.workspace(ports.principal));
   return { place, workspace: await ports.actors.workspace(ports.principal.tenant, id) };
 }
 
 async function perform(
-  ports: Ports,
+  ports: RequestVariables,
   owner: Pick<ConversationApi, "workspace">,
   kind: WorkspaceKind,
   input: object,
