@@ -100,16 +100,14 @@ export class MemoryWorld {
     const records: MemoryRecords = {
       write: (...batch) => this.#answer(life, "records", () => this.records.write(...batch)),
     };
-    this.copies = new Copies(this.corpus, {
-      clock: this.clock,
-      keyValue,
-      objects: () => objects,
-      records: () => records,
-      pump: async () => {
+    this.copies = new Copies(
+      this.corpus,
+      () => records,
+      async () => {
         while ((await index.pump()) > 0);
         return 0;
       },
-    });
+    );
   }
 
   /** Requests were not answered that have not taken effect yet. */

@@ -52,14 +52,11 @@ class CountedMemory {
 
   constructor(private readonly storage: DurableObjectStorage) {
     this.corpus = this.#open();
-    const { keyValue } = this.#ports();
-    this.copies = new Copies(this.corpus, {
-      clock: systemClock,
-      keyValue,
-      objects: () => null,
-      records: () => new D1Memories(env.DB),
-      pump: async () => 0,
-    });
+    this.copies = new Copies(
+      this.corpus,
+      () => new D1Memories(env.DB),
+      async () => 0,
+    );
   }
 
   /** Opens the corpus as after a wake, with an empty memory. */

@@ -66,7 +66,7 @@ export class AgentMemory {
   constructor(ports: AgentMemoryPorts) {
     this.#search = ports.search;
     this.#clock = ports.clock;
-    const { clock, keyValue, stores } = ports;
+    const { clock, stores } = ports;
     this.#index = new SearchIndex({
       ...ports,
       ...ports.search,
@@ -89,7 +89,7 @@ export class AgentMemory {
     });
     this.extractions = new Extractions(this.corpus);
     this.upkeep = new MemoryUpkeep({ ...ports.upkeep, clock, corpus: this.corpus });
-    this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: () => this.#pump() });
+    this.#copies = new Copies(this.corpus, stores.records, () => this.#pump());
     this.#copy = new Copy({
       clock,
       wakeup: ports.wakeup,

@@ -13,8 +13,6 @@
  *            repetition counts.
  * MEMCOPY-6  If the actor wakes with pending entries, it treats them as unanswered requests, because it may have stopped during a request.
  */
-import type { Clock } from "../../ports/clock.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
 import type { ObjectStore } from "../../ports/object-store.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Corpus } from "./corpus.ts";
@@ -43,16 +41,6 @@ export interface MemoryRecords {
   ): Promise<void>;
 }
 
-export interface CopyPorts {
-  clock: Pick<Clock, "now">;
-  keyValue: KeyValue;
-  /** `null` if the application has no object store. */
-  objects(): ObjectStore | null;
-  records(): MemoryRecords | null;
-  /** Brings vectors up to date. Returns the number of pending vectors. */
-  pump(): Promise<number>;
-}
-
 /** The last failure of a store while a copy is pending. Times are milliseconds since the epoch. */
 interface CopyState {
   /** Requests before this time may be unanswered. */
@@ -62,9 +50,11 @@ interface CopyState {
 }
 
 export class Copies {
+  /** `pump` brings vectors up to date, and returns the number of pending vectors. */
   constructor(
     private readonly corpus: Corpus,
-    private readonly ports: CopyPorts,
+    private readonly records: () => MemoryRecords | null,
+    private readonly pump: () => Promise<number>,
   ) {}
 
   isBehind(): boolean {
@@ -100,7 +90,7 @@ export class Copies {
       after = last.n;
       if (!(await this.#copy(batch, attempt))) break;
     }
-    await attempt(() => this.ports.pump());
+    await attempt(this.pump);
     this.corpus.prune();
     if (errors.length > 0) throw errors[0];
     this.#succeeded();
@@ -111,9 +101,9 @@ export class Copies {
     batch: PendingMemory[],
     attempt: (step: () => Promise<unknown>) => Promise<boolean>,
   ): Promise<boolean> {
-    const { corpus, ports } = this;
-    const objects = ports.objects();
-    if (batch.some(({ n }) => corpus.rows.memories.find(n) === undefined)) await attempt(() => ports.pump());
+    const { corpus } = this;
+    const objects = corpus.ports.objects();
+    if (batch.some(({ n }) => corpus.rows.memories.find(n) === undefined)) await attempt(this.pump);
     if (objects !== null) {
       for (let start = 0; start < batch.length; start += TEXTS_AT_A_TIME) {
         const some = batch.slice(start, start + TEXTS_AT_A_TIME);
@@ -182,7 +172,7 @@ export class Copies {
   }
 
   async #writeRecords(puts: MemoryRecord[], deleted: string[]): Promise<void> {
-    const records = this.ports.records();
+    const records = this.records();
     if (records === null || puts.length + deleted.length === 0) return;
     const { tenant, id: agentId } = this.corpus.ports.agent();
     await records.write({ tenant, agentId }, puts, deleted);
@@ -197,22 +187,25 @@ export class Copies {
   /** Reports whether all unanswered requests have expired, so a deletion is final (MEMCOPY-4). */
   get #isCertain(): boolean {
     const failedAt = this.#state?.failedAt;
-    return failedAt === undefined || this.ports.clock.now() - failedAt >= LATE_MS;
+    return failedAt === undefined || this.corpus.ports.clock.now() - failedAt >= LATE_MS;
   }
 
   /** Treats entries that an earlier instance left as unanswered requests (MEMCOPY-6). */
   #noteEarlierEntries(): void {
     const { pending } = this.corpus.rows;
     if (pending.hasEarlierEntries())
-      this.ports.keyValue.put<CopyState>(STATE_KEY, { ...this.#state, failedAt: this.ports.clock.now() });
+      this.corpus.ports.keyValue.put<CopyState>(STATE_KEY, {
+        ...this.#state,
+        failedAt: this.corpus.ports.clock.now(),
+      });
     pending.clearEarlierEntries();
   }
 
   #failed(error: unknown): void {
     if (error instanceof NotYetCertain) return;
-    const now = this.ports.clock.now();
+    const now = this.corpus.ports.clock.now();
     const message = error instanceof DramatisError ? error.message : "A store failed.";
-    this.ports.keyValue.put<CopyState>(STATE_KEY, {
+    this.corpus.ports.keyValue.put<CopyState>(STATE_KEY, {
       failedAt: now,
       error: message,
       since: this.#state?.since ?? now,
@@ -222,13 +215,14 @@ export class Copies {
   #succeeded(): void {
     const state = this.#state;
     if (state === undefined) return;
-    const isOver = this.ports.clock.now() - state.failedAt >= LATE_MS;
-    if (isOver) this.ports.keyValue.delete(STATE_KEY);
-    else if (state.error !== undefined) this.ports.keyValue.put(STATE_KEY, { failedAt: state.failedAt });
+    const isOver = this.corpus.ports.clock.now() - state.failedAt >= LATE_MS;
+    if (isOver) this.corpus.ports.keyValue.delete(STATE_KEY);
+    else if (state.error !== undefined)
+      this.corpus.ports.keyValue.put(STATE_KEY, { failedAt: state.failedAt });
   }
 
   get #state(): CopyState | undefined {
-    return this.ports.keyValue.get<CopyState>(STATE_KEY);
+    return this.corpus.ports.keyValue.get<CopyState>(STATE_KEY);
   }
 }
 

@@ -1,19 +1,12 @@
 /** The whole texts of memories: in their rows, in a table of texts that wait for their object, or in the object store. */
-import type { ObjectStore } from "../../ports/object-store.ts";
 import { type DramatisError, unavailable } from "../../shared/errors.ts";
+import type { CorpusPorts } from "./corpus-ports.ts";
 import type { MemoryStore } from "./memory-store.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
-export interface TextPorts {
-  /** The store of long texts, or `null` if the application has no object store. */
-  objects(): ObjectStore | null;
-  /** Throws `NOT_FOUND` if the agent was never created. */
-  agent(): { id: string; tenant: string };
-}
-
 export class MemoryTexts {
   constructor(
-    private readonly ports: TextPorts,
+    private readonly ports: Pick<CorpusPorts, "objects" | "agent">,
     private readonly memories: MemoryStore,
   ) {}
 
