@@ -15,7 +15,11 @@ test("WORKSPACE-7 an operation that a deletion overtakes leaves no file in the n
   const store = new WorkspaceStore({ database, keyValue: new NodeKeyValue(database), clock });
   store.create({ project, branch: "own" });
   const projects = new Projects({ rows, objects, ids });
-  const repositories = new OpenRepositories(store, { projects: () => projects, tenant: () => tenant });
+  const repositories = new OpenRepositories(
+    store,
+    () => projects,
+    () => tenant,
+  );
   const old = await repositories.open(project);
   const changes = new Map([["a.txt", { mode: "100644" as const, content: new Uint8Array(1) }]]);
   const save = ({ branch }: typeof old, key: string) => store.save(branch, new Map(), changes, key, {});

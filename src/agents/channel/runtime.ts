@@ -56,12 +56,7 @@ export class ChannelRuntime {
   constructor(private readonly ports: ChannelPorts) {
     this.store = new ChannelStore(ports);
     this.#wakeup = new ArmedWakeup(ports, () => this.dueIn);
-    this.#conversation = new ThreadConversation({
-      ...{ store: this.store, commit: (body) => this.#commit(body) },
-      conversation: (...of) => ports.conversation(...of),
-      conversationIdOf: (...of) => ports.conversationIdOf(...of),
-      self: () => ports.self(),
-    });
+    this.#conversation = new ThreadConversation(ports, this.store, (body) => this.#commit(body));
   }
 
   /** Milliseconds until the next call of `reconcile`, or `null`. */

@@ -25,16 +25,15 @@ export interface ThreadPorts {
   self(): ActorAddress;
 }
 
-interface Context extends ThreadPorts {
-  store: ChannelStore;
-  commit(body: () => void): Promise<void>;
-}
-
 export class ThreadConversation {
   /** The conversation that this life has asked for its frames. */
   #subscribedTo = "";
 
-  constructor(private readonly ports: Context) {}
+  constructor(
+    private readonly ports: ThreadPorts,
+    private readonly store: ChannelStore,
+    private readonly commit: (body: () => void) => Promise<void>,
+  ) {}
 
   /** Starts the turn of a message, or gives an answer to the call that waits. Repeated starts return the same turn. */
   start(input: WaitingInput): Promise<StartedStream | null> {
@@ -71,7 +70,7 @@ export class ThreadConversation {
     const { tenant } = this.#record();
     const { operationId, answer } = pressed(id, approved);
     let result: Result<unknown> = { ok: false, error: notFound("Nothing waits for an answer.").toData() };
-    for (const at of this.ports.store.conversations()) {
+    for (const at of this.store.conversations()) {
       const conversation = await this.ports.conversation(tenant, at);
       result = await conversation.resolveApproval(principalOf(tenant, subject), operationId, answer);
       if (result.ok || (result.error.code !== "NOT_FOUND" && result.error.code !== "FORBIDDEN")) break;
@@ -95,12 +94,12 @@ export class ThreadConversation {
       unwrap(created);
       unwrap(await this.#subscribe(conversation, id, principal));
     }
-    await this.ports.commit(() => {
+    await this.commit(() => {
       const current = this.#record();
       if (current.generation !== generation) return;
-      if (isDeleted) return this.ports.store.renew(current);
-      this.ports.store.put({ ...current, conversation: { id, owner } });
-      this.ports.store.placeInput(input.seq, id);
+      if (isDeleted) return this.store.renew(current);
+      this.store.put({ ...current, conversation: { id, owner } });
+      this.store.placeInput(input.seq, id);
     });
     return this.#opened(input);
   }
@@ -120,15 +119,15 @@ export class ThreadConversation {
 
   /** Leaves a conversation that is over. If it is gone, the thread forgets it. */
   async #leave(id: string, isGone: boolean): Promise<void> {
-    await this.ports.commit(() => {
+    await this.commit(() => {
       const record = this.#record();
-      if (record.conversation?.id === id) this.ports.store.renew(record);
-      if (isGone) this.ports.store.forget(id);
+      if (record.conversation?.id === id) this.store.renew(record);
+      if (isGone) this.store.forget(id);
     });
   }
 
   #record(): ChannelRecord {
-    const record = this.ports.store.find();
+    const record = this.store.find();
     if (record === undefined) throw new Error("The thread has no event.");
     return record;
   }

@@ -31,7 +31,7 @@ export class LogFollowers {
     /** Returns the number of the last event. */
     private readonly last: () => number,
   ) {
-    this.#readers = new EntryReaders({ clock, max: MAX_FOLLOWERS, full: tooManyFollowers });
+    this.#readers = new EntryReaders(clock, MAX_FOLLOWERS, tooManyFollowers);
   }
 
   /** Returns the stream of a follower. Throws `RATE_LIMITED`. */

@@ -14,22 +14,20 @@ import type { WorkspaceStore } from "./store.ts";
 /** Bytes and files of a piece. */
 const [MAX_PIECE_BYTES, MAX_PIECE_FILES] = [4 * 1024 * 1024, 500];
 
-interface BackupPorts {
-  store: WorkspaceStore;
-  repositories: OpenRepositories;
-  branch(): string;
-  isSensitive(path: string): boolean;
-}
-
 export class WorkspaceBackup {
   /** The files of the repositories that are being restored. */
   readonly #trees = new Map<string, WorkingTree>();
 
-  constructor(private readonly ports: BackupPorts) {}
+  constructor(
+    private readonly store: WorkspaceStore,
+    private readonly repositories: OpenRepositories,
+    private readonly branch: () => string,
+    private readonly isSensitive: (path: string) => boolean,
+  ) {}
 
   /** Returns a piece of the uncommitted files. Deletions come first, so that a file can take the place of a folder. */
   async saved(project: string, from: number, mayUseSensitive: boolean): Promise<SavedPiece> {
-    const { store, repositories, isSensitive } = this.ports;
+    const { store, repositories } = this;
     const files: SavedFile[] = [];
     const workspace: SavedWorkspace = { project, repositories: [] };
     for (const view of await repositories.list(project)) {
@@ -37,7 +35,7 @@ export class WorkspaceBackup {
       const { tree, branch } = await repositories.opened(project, view);
       const { repo, base, head, created } = branch;
       workspace.repositories.push({ repo, base, head, hasBranch: created === 1 });
-      const changes = [...tree.changes].filter(([path]) => mayUseSensitive || !isSensitive(path));
+      const changes = [...tree.changes].filter(([path]) => mayUseSensitive || !this.isSensitive(path));
       const ordered = changes.toSorted(
         ([one, a], [other, b]) => Number(a !== null) - Number(b !== null) || (one < other ? -1 : 1),
       );
@@ -54,7 +52,7 @@ export class WorkspaceBackup {
 
   /** Restores the branches of an export in an unused workspace. */
   async restore({ project, repositories: saved }: SavedWorkspace): Promise<Omit<LostFiles, "files">[]> {
-    const { store, repositories, branch } = this.ports;
+    const { store, repositories } = this;
     const lost: Omit<LostFiles, "files">[] = [];
     const views = await repositories.list(project);
     for (const { repo, base, head, hasBranch } of saved) {
@@ -68,7 +66,7 @@ export class WorkspaceBackup {
         lost.push({ repo, reason: reason ?? "" });
         continue;
       }
-      const own = branch();
+      const own = this.branch();
       const taken = conflict(`The repository "${repo}" has a branch "${own}". Import under another id.`);
       const { since } = view;
       const created = hasBranch && head !== null;
@@ -88,7 +86,7 @@ export class WorkspaceBackup {
 
   /** Deletes the branches that an import has made, unless another writer has moved them. */
   async undo(): Promise<void> {
-    const { store, repositories } = this.ports;
+    const { store, repositories } = this;
     const { project, branch } = store.record ?? {};
     if (project === undefined || branch === undefined) return;
     for (const { repo, since, at } of store.made)
@@ -97,7 +95,7 @@ export class WorkspaceBackup {
 
   /** Restores an uncommitted file. Returns `false` if its repository was not restored. */
   async restoreFile({ repo, path, file }: SavedFile): Promise<boolean> {
-    const { store } = this.ports;
+    const { store } = this;
     const row = store.record && store.branches().find((branch) => branch.repo === repo);
     if (row === undefined) return false;
     const tree = this.#trees.get(repo) ?? (await this.#treeOf(store.record?.project ?? "", row));
@@ -117,8 +115,8 @@ export class WorkspaceBackup {
     project: string,
     { repo, since, head }: { repo: string; since: number; head: string | null },
   ) {
-    const git = this.ports.repositories.git(project, repo, since);
-    return (await treesAt(git, head, this.ports.store.changes(repo))).tree;
+    const git = this.repositories.git(project, repo, since);
+    return (await treesAt(git, head, this.store.changes(repo))).tree;
   }
 }
 

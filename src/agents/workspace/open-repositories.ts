@@ -17,26 +17,21 @@ export interface Opened {
   hasMoved?: true;
 }
 
-interface OpenPorts {
-  /** Throws `UNAVAILABLE` without the stores of repositories. */
-  projects(): Projects;
-  tenant(): string;
-}
-
 export class OpenRepositories {
   /** By their ids and the times of their creation. */
   readonly #opened = new Map<string, Promise<Opened>>();
 
   constructor(
     private readonly store: WorkspaceStore,
-    private readonly ports: OpenPorts,
+    private readonly projects: () => Projects,
+    private readonly tenant: () => string,
   ) {}
 
   /** Returns the repositories of a project with code. Forgets deleted repositories (WORKSPACE-7). */
   async list(project: string): Promise<readonly StoredRepository[]> {
     // The list says nothing about repositories that are added while it is read.
     const known = this.store.record === undefined ? [] : this.store.branches();
-    const found = await this.ports.projects().rows.repositories(this.ports.tenant(), project);
+    const found = await this.projects().rows.repositories(this.tenant(), project);
     const views = found.filter(({ kind }) => kind === "code");
     for (const { repo, since } of known) {
       if (views.some((view) => view.id === repo && view.since === since)) continue;
@@ -79,7 +74,7 @@ export class OpenRepositories {
   }
 
   git(project: string, repo: string, since: number): GitRepository {
-    return this.ports.projects().at({ tenant: this.ports.tenant(), project, repo, since });
+    return this.projects().at({ tenant: this.tenant(), project, repo, since });
   }
 
   async base({ git, branch: { base } }: Opened): Promise<WorkingTree> {

@@ -76,12 +76,10 @@ export class WorkspaceRuntime implements WorkspaceApi {
 
   constructor(private readonly ports: WorkspacePorts) {
     this.#store = new WorkspaceStore({ ...ports.stores, clock: ports.clock });
-    this.#repositories = new OpenRepositories(this.#store, ports);
+    this.#repositories = new OpenRepositories(this.#store, ports.projects, ports.tenant);
     this.#queue = new OperationQueue(ports.clock);
-    this.#backup = new WorkspaceBackup({
-      ...{ store: this.#store, repositories: this.#repositories, isSensitive: ports.isSensitive },
-      branch: () => this.#ownBranch,
-    });
+    const branch = () => this.#ownBranch;
+    this.#backup = new WorkspaceBackup(this.#store, this.#repositories, branch, ports.isSensitive);
     this.#background = new BackgroundCommands({
       ...{ ...ports, store: this.#store, workspace: () => this.#address },
       change: (id, repo, change) =>

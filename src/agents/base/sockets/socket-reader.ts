@@ -51,11 +51,6 @@ export interface Socket {
   close(code: number, reason: string): void;
 }
 
-export interface ReaderPorts extends StallPorts {
-  /** Keeps facts with the connection. */
-  keep(flow: Flow): void;
-}
-
 export const NEW_FLOW = { marks: [], spent: 0 } as const;
 
 /** Lengths of all frames in a stretch of the connection, and of the answers among them. */
@@ -77,11 +72,11 @@ export class SocketReader<Published> {
   readonly #stall: Stall;
   #isClosed = false;
 
-  /** If `isRestored`, `flow` comes from an earlier life of the actor. */
+  /** `keep` keeps facts with the connection. If `isRestored`, `flow` comes from an earlier life of the actor. */
   constructor(
     private readonly socket: Socket,
     private readonly cursor: ReaderCursor<Published>,
-    private readonly ports: ReaderPorts,
+    private readonly ports: StallPorts & { keep(flow: Flow): void },
     flow: Flow,
     isRestored: boolean,
   ) {

@@ -4,29 +4,24 @@ import type { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { type EntrySource, EntryStream } from "./entry-stream.ts";
 
-export interface EntryReadersPorts {
-  clock: Pick<Clock, "now" | "timer">;
-  /** Most streams at once. */
-  max: number;
-  /** Returns the error for more than `max` streams. */
-  full(): DramatisError;
-  /** Called when the last stream has ended. */
-  onEmpty?(): void;
-}
-
 export class EntryReaders {
   readonly #streams = new Set<EntryStream>();
 
-  constructor(private readonly ports: EntryReadersPorts) {}
+  /** `full` returns the error for more than `max` streams at once. `onEmpty` is called when the last stream has ended. */
+  constructor(
+    private readonly clock: Pick<Clock, "now" | "timer">,
+    private readonly max: number,
+    private readonly full: () => DramatisError,
+    private readonly onEmpty = () => {},
+  ) {}
 
   /** Returns a stream of the entries of a source. Throws the error of `full`. */
   open(principal: Principal, source: EntrySource): ReadableStream<Uint8Array> {
-    const { clock, max, full, onEmpty } = this.ports;
-    if (this.#streams.size >= max) for (const stream of this.#streams) stream.probe();
-    if (this.#streams.size >= max) throw full();
-    const stream = new EntryStream(clock, source, principal, () => {
+    if (this.#streams.size >= this.max) for (const stream of this.#streams) stream.probe();
+    if (this.#streams.size >= this.max) throw this.full();
+    const stream = new EntryStream(this.clock, source, principal, () => {
       this.#streams.delete(stream);
-      if (this.#streams.size === 0) onEmpty?.();
+      if (this.#streams.size === 0) this.onEmpty();
     });
     this.#streams.add(stream);
     return stream.open();

@@ -24,10 +24,7 @@ export class RunReaders {
 
   constructor(private readonly context: ReadersContext) {
     const { clock, events } = context;
-    this.#readers = new EntryReaders({
-      ...{ clock, max: MAX_RUN_READERS, full: tooManyReaders },
-      onEmpty: () => events.forget(),
-    });
+    this.#readers = new EntryReaders(clock, MAX_RUN_READERS, tooManyReaders, () => events.forget());
   }
 
   /**
