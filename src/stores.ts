@@ -65,7 +65,7 @@ export function storesOf(options: DramatisOptions, embeddings: (env: DramatisEnv
   const projects = (env: DramatisEnv) =>
     withStore(repositories(env), (git) => {
       const own = env.DB && artifactVectors(env, new D1Artifacts(env.DB, systemClock));
-      return new Projects({ ...git, ...(own && { removeVectors: (...of) => own.delete(...of) }) });
+      return new Projects(git, own);
     });
   const known: KnownSettings = new Map();
   return {

@@ -5,13 +5,6 @@ import { placeOf } from "../shared/error-place.ts";
 import type { AttachmentStore, Owner } from "./attachment-store.ts";
 import { RESULT_TYPE, type ResultReference } from "./large-result.ts";
 
-export interface ResultKeeperPorts {
-  /** `null` if attachments are not stored. */
-  store: AttachmentStore | null;
-  maxBytes: number;
-  clock: Pick<Clock, "timer">;
-}
-
 /** A result before its storage. */
 export interface UnstoredResult {
   id: string;
@@ -30,17 +23,22 @@ const LOST = "it could not be stored.";
 const KEEP_MS = 15_000;
 
 export class ResultKeeper {
-  constructor(private readonly ports: ResultKeeperPorts) {}
+  /** `store` is `null` if attachments are not stored. */
+  constructor(
+    readonly store: AttachmentStore | null,
+    private readonly maxBytes: number,
+    private readonly clock: Pick<Clock, "timer">,
+  ) {}
 
   /** Stores a result of a conversation. Throws only as its `read` and `isDeleted` do. */
   async keep(owner: Owner, { id, name, size, read, isDeleted }: UnstoredResult): Promise<ResultReference> {
-    const { store, maxBytes, clock } = this.ports;
+    const { store, maxBytes } = this;
     if (store === null) return { lost: NO_STORE };
     if (size > maxBytes) return { lost: `an attachment has at most ${maxBytes} bytes.` };
     const bytes = await read();
     try {
       const file = { id, mediaType: RESULT_TYPE, name, bytes };
-      await withDeadline(clock, KEEP_MS, () => store.put(owner, file), {
+      await withDeadline(this.clock, KEEP_MS, () => store.put(owner, file), {
         reason: unanswered("The store of attachments", KEEP_MS),
       });
     } catch (error) {

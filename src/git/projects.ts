@@ -26,13 +26,14 @@ const FINISHED_MS = 2 * UNUSED_MS;
 /** Deletions that one request ends. */
 const MAX_FINISHED = 20;
 
-export interface ProjectsPorts extends GitPorts {
-  /** Deletes vectors of artifacts. Absent if the deployment has no vectors. */
-  removeVectors?(place: Required<RepositoryAddress>, ids: readonly string[]): Promise<void>;
-}
-
 export class Projects {
-  constructor(private readonly ports: ProjectsPorts) {}
+  /** `vectors` has the vectors of artifacts, if the deployment has some. */
+  constructor(
+    private readonly ports: GitPorts,
+    private readonly vectors?: {
+      delete(place: Required<RepositoryAddress>, ids: readonly string[]): Promise<void>;
+    } | null,
+  ) {}
 
   get rows(): GitPorts["rows"] {
     return this.ports.rows;
@@ -87,7 +88,7 @@ export class Projects {
   /** Deletes the packs and vectors of a deleted repository. No later repository has one of them (PROJECT-3). */
   async #empty({ packs, vectors, ...address }: RemovedRepository): Promise<void> {
     await new StoredPacks(this.ports, address).delete(packs);
-    if (vectors.length > 0) await this.ports.removeVectors?.(address, vectors);
+    if (vectors.length > 0) await this.vectors?.delete(address, vectors);
   }
 
   /** Returns the files of a repository. Throws `NOT_FOUND` without it. */

@@ -40,7 +40,7 @@ function world(
     effect: "once",
     execute: value,
   });
-  const results = storedResults({ store, clock, maxBytes: MAX_BYTES }, async () => deleted);
+  const results = storedResults(new ResultKeeper(store, MAX_BYTES, clock), async () => deleted);
   const run = async (call: ToolInvocation) => {
     const reports: ExecutorReport[] = [];
     await runCalls(
@@ -132,7 +132,7 @@ describe("LARGE-2 a result that cannot be stored is a success, and its view says
 
 test("LARGE-2 a result stays stored if the check after its storage fails", async () => {
   const store = new AttachmentStore(new MemoryObjectStore());
-  const keeper = new ResultKeeper({ store, maxBytes: MAX_BYTES, clock: new VirtualClock() });
+  const keeper = new ResultKeeper(store, MAX_BYTES, new VirtualClock());
   const result = { id: "att_1", name: "giving.json", size: 1, read: () => new Uint8Array(1) };
   const keep = (isDeleted: () => boolean) => keeper.keep(OWNER, { ...result, isDeleted });
   await expect(keep(() => expect.fail("The turn was not read."))).rejects.toThrow("The turn was not read.");
@@ -142,7 +142,7 @@ test("LARGE-2 a result stays stored if the check after its storage fails", async
 
 test("ERASE-9 LARGE-4 the result of a call that is erased before or during its storage is not stored", async () => {
   const store = new AttachmentStore(new MemoryObjectStore());
-  const keeper = new ResultKeeper({ store, maxBytes: MAX_BYTES, clock: new VirtualClock() });
+  const keeper = new ResultKeeper(store, MAX_BYTES, new VirtualClock());
   const operation = { item: 1, attempt: 1, status: "cancelled", effect: "once", name: "giving" };
   const turn = { stem: "0".repeat(19), n: 1, operations: [operation] };
   const runtime = {

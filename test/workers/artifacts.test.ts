@@ -57,10 +57,7 @@ async function newProject() {
   return {
     ...{ project, place, store, statements, service },
     artifacts: service(),
-    projects: new Projects({
-      ...git,
-      removeVectors: (...of) => vectorsOf(new ArtifactTypes([], undefined)).delete(...of),
-    }),
+    projects: new Projects(git, vectorsOf(new ArtifactTypes([], undefined))),
     git: new GitRepository(git, { ...place, repo: ARTIFACTS }),
   };
 }

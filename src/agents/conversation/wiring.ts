@@ -76,7 +76,7 @@ export function givenContext(
     ...outgoing(mailbox),
     forgetMail: () => mailbox.forget(),
     resultStores: {
-      keeper: new ResultKeeper({ store: given.attachments, maxBytes: given.maxAttachmentBytes, clock }),
+      keeper: new ResultKeeper(given.attachments, given.maxAttachmentBytes, clock),
       sender: (address) => durableActor(env, address),
     },
     invite: (record, id) => broughtBy({ clock, agent, location }, record, id),

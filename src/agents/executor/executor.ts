@@ -4,6 +4,7 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { Artifacts } from "../../artifacts/artifacts.ts";
+import { ResultKeeper } from "../../attachments/result-keeper.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
@@ -56,7 +57,7 @@ export function createExecutorClass<Env>(
         {
           ...given,
           results: storedResults(
-            { store: attachments, maxBytes: maxAttachmentBytes, clock },
+            new ResultKeeper(attachments, maxAttachmentBytes, clock),
             async ({ context, operationId }) => {
               const ask = async () =>
                 (await durableActor<ErasedCallApi>(this.env as object, callerOf(context))).isErased(

@@ -1,7 +1,7 @@
 /** Stores tool results that are too large for their turns, as attachments of the conversation (LARGE-2, LARGE-3). */
 import type { Owner } from "../../attachments/attachment-store.ts";
 import { type PageRequest, RESULT_TYPE, type ResultReference } from "../../attachments/large-result.ts";
-import { ResultKeeper, type ResultKeeperPorts } from "../../attachments/result-keeper.ts";
+import type { ResultKeeper } from "../../attachments/result-keeper.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { estimateTokens } from "../../memory/session/tokens.ts";
 import type { ToolInvocation } from "../../protocol/executor-api.ts";
@@ -21,11 +21,10 @@ const BYTES_PER_TOKEN = 4;
 
 /** `isDeleted` reports whether a call was erased or its conversation deleted. */
 export function storedResults(
-  ports: ResultKeeperPorts,
+  keeper: ResultKeeper,
   isDeleted: (call: ToolInvocation) => Promise<boolean>,
 ): StoredResults {
-  const { store } = ports;
-  const keeper = new ResultKeeper(ports);
+  const { store } = keeper;
   return {
     async keep(call, text) {
       const owner = ownerOf(call);

@@ -8,6 +8,7 @@ import {
 } from "../../agents/executor/memory.ts";
 import { type BatchPorts, runCalls } from "../../agents/executor/run-calls.ts";
 import { storedResults } from "../../agents/executor/stored-results.ts";
+import { ResultKeeper } from "../../attachments/result-keeper.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -52,8 +53,7 @@ export function localExecutor(
 }
 
 /** The `results` of an executor without storage. */
-export const noResults = (clock: Clock) =>
-  storedResults({ store: null, maxBytes: 0, clock }, async () => false);
+export const noResults = (clock: Clock) => storedResults(new ResultKeeper(null, 0, clock), async () => false);
 
 const NO_MEMORY: MemoryPorts = {
   agent: () => Promise.reject(new Error("This executor finds no agents.")),
