@@ -7,6 +7,12 @@ import type { HistoryBuilder, HistoryBuildResult } from "./history.ts";
 import type { PlannedTurn, PlanTurnInput, TurnPlanner } from "./planner.ts";
 import type { ChatInputMessage, ProviderAdapter } from "./provider-adapter.ts";
 
+export interface CallPlanPorts {
+  historyBuilder: HistoryBuilder;
+  planner: TurnPlanner;
+  providers: ReadonlyMap<string, ProviderAdapter>;
+}
+
 const plannedTurn = z.object({
   provider: z.string().min(1),
   model: z.string(),
@@ -19,7 +25,7 @@ const history = z.array(
 
 /** Builds the messages to send. Rejects as the builder does, or with `INVALID_INPUT` for an invalid answer. */
 export async function buildHistory(
-  historyBuilder: HistoryBuilder,
+  { historyBuilder }: CallPlanPorts,
   { conversation, messages, agent }: PlanTurnInput,
   nextTurnId: string,
 ): Promise<{ messages: ChatInputMessage[]; truncated?: boolean }> {
@@ -31,17 +37,14 @@ export async function buildHistory(
 }
 
 /** Plans the turn. Rejects as the planner does, or with `INVALID_INPUT` for an invalid answer. */
-export async function planCall(planner: TurnPlanner, input: PlanTurnInput): Promise<PlannedTurn> {
+export async function planCall({ planner }: CallPlanPorts, input: PlanTurnInput): Promise<PlannedTurn> {
   const plan = await planner.planTurn(input);
   const { provider, model, parameters } = validate(plannedTurn, plan, "", "The planner's answer");
   return { provider, model, ...defined({ parameters }) };
 }
 
 /** Finds the adapter of a plan. Throws `UNSUPPORTED` for an unknown provider, `INVALID_INPUT` for a missing model. */
-export function adapterOf(
-  providers: ReadonlyMap<string, ProviderAdapter>,
-  { provider, model }: PlannedTurn,
-): ProviderAdapter {
+export function adapterOf({ providers }: CallPlanPorts, { provider, model }: PlannedTurn): ProviderAdapter {
   const adapter = providers.get(provider);
   if (adapter === undefined) {
     const known = [...providers.keys()].map((name) => `"${name}"`).join(", ") || "none";

@@ -14,7 +14,7 @@ import type { Ids } from "../ports/ids.ts";
 import { defined } from "../shared/defined.ts";
 import { invalid } from "../shared/errors.ts";
 import { toIso } from "../shared/time.ts";
-import { adapterOf, buildHistory, planCall } from "./call-plan.ts";
+import { adapterOf, buildHistory, type CallPlanPorts, planCall } from "./call-plan.ts";
 import {
   type CallbackContext,
   type ConversationHooks,
@@ -24,21 +24,13 @@ import {
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { defaultOutcome, ProviderCallError, turnError } from "./failures.ts";
-import { type HistoryBuilder, leadingInstructions } from "./history.ts";
-import type { PlannedTurn, TurnPlanner } from "./planner.ts";
-import type {
-  CallFacts,
-  ProviderAdapter,
-  ProviderCallOptions,
-  ProviderChatResult,
-} from "./provider-adapter.ts";
+import { leadingInstructions } from "./history.ts";
+import type { PlannedTurn } from "./planner.ts";
+import type { CallFacts, ProviderCallOptions, ProviderChatResult } from "./provider-adapter.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
 import { conversationNotFound, turnRecord } from "./stored-records.ts";
 
-export interface EnginePorts {
-  historyBuilder: HistoryBuilder;
-  planner: TurnPlanner;
-  providers: ReadonlyMap<string, ProviderAdapter>;
+export interface EnginePorts extends CallPlanPorts {
   store: ConversationStore;
   hooks: ConversationHooks;
   onCallbackError: OnCallbackError;
@@ -150,10 +142,10 @@ class TurnExecution {
     const { conversation, turn } = this;
     const { hints } = this.options;
     const input = { conversation, messages: this.messages, agent: turn.agent, ...defined({ hints }) };
-    const { messages, truncated } = await buildHistory(this.ports.historyBuilder, input, turn.id);
-    const plan = await planCall(this.ports.planner, input);
+    const { messages, truncated } = await buildHistory(this.ports, input, turn.id);
+    const plan = await planCall(this.ports, input);
     this.#provider = plan.provider;
-    const adapter = adapterOf(this.ports.providers, plan);
+    const adapter = adapterOf(this.ports, plan);
     await this.#beforeTurn();
     how.signal.throwIfAborted();
     const options = this.#callOptions(plan, how.signal, how.streaming && streams(adapter));
