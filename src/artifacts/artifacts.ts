@@ -36,7 +36,7 @@ import {
   type WrittenArtifact,
 } from "../protocol/artifacts.ts";
 import { defined } from "../shared/defined.ts";
-import { conflict, DramatisError, invalid, notFound, tooLarge } from "../shared/errors.ts";
+import { conflict, type DramatisError, hasCode, invalid, notFound, tooLarge } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { DEFAULT_PAGE_SIZE, type Page, pageOf } from "../shared/page.ts";
 import { shorten } from "../shared/text.ts";
@@ -308,7 +308,7 @@ async function checkVersion(
 
 function unknownVersion(version: string | undefined): (error: unknown) => never {
   return (error) => {
-    const isUnknown = error instanceof DramatisError && ["NOT_FOUND", "INVALID_INPUT"].includes(error.code);
+    const isUnknown = hasCode(error, "NOT_FOUND", "INVALID_INPUT");
     if (version === undefined || !isUnknown) throw error;
     const message = `The artifacts have no version ${version}. Leave out \`version\` to read the newest.`;
     throw notFound(message);

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import type { RepositoryView } from "../d1/repositories.ts";
 import { filesBody, projectBody, repositoryBody } from "../protocol/projects.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { hasCode } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import type { Projects } from "./projects.ts";
 
@@ -71,7 +71,7 @@ async function unlessThere<Created>(creation: Promise<Created>): Promise<Created
   try {
     return await creation;
   } catch (error) {
-    if (error instanceof DramatisError && error.code === "CONFLICT") return undefined;
+    if (hasCode(error, "CONFLICT")) return undefined;
     throw error;
   }
 }

@@ -108,6 +108,11 @@ export const unavailable = (message: string, options?: ErrorOptions) =>
 /** The result of an RPC between actors: a value, or an error as data. */
 export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
 
+/** Reports whether an error has one of these codes. */
+export function hasCode(error: unknown, ...codes: readonly ErrorCode[]): error is DramatisError {
+  return error instanceof DramatisError && codes.includes(error.code);
+}
+
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

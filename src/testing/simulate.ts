@@ -9,7 +9,7 @@
  */
 import { z } from "zod";
 import { replayRecording } from "../agents/conversation/core/replay/replay.ts";
-import { DramatisError, errorText } from "../shared/errors.ts";
+import { errorText, hasCode } from "../shared/errors.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
 import { validate } from "../shared/validation.ts";
 import { type TestAppOptions, worldParts } from "./app-options.ts";
@@ -228,7 +228,7 @@ function turnIn(app: TestApp, conversationId: string, turnId: string): TestTurn 
   try {
     return app.turn(conversationId, turnId);
   } catch (error) {
-    if (error instanceof DramatisError && error.code === "NOT_FOUND") return undefined;
+    if (hasCode(error, "NOT_FOUND")) return undefined;
     throw error;
   }
 }

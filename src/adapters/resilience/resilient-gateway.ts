@@ -16,7 +16,7 @@ import type { TokenUsage } from "../../model/usage.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { Deadline } from "../../ports/deadline.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { hasCode } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { modelError, thrownError } from "../errors/model-errors.ts";
@@ -249,7 +249,7 @@ class LogicalCall {
     try {
       return { profile, body: this.request.body(profile) };
     } catch (thrown) {
-      const isUnsupported = thrown instanceof DramatisError && thrown.code === "UNSUPPORTED";
+      const isUnsupported = hasCode(thrown, "UNSUPPORTED");
       return { error: thrownError(thrown, profile.provider), isUnsupported };
     }
   }

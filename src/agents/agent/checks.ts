@@ -6,7 +6,7 @@ import type { Upkeep } from "../../library/registry/upkeep.ts";
 import { type AgentIdentity, MAX_AGENT_BYTES } from "../../protocol/agent-api.ts";
 import type { AgentBudget } from "../../protocol/budget.ts";
 import type { Persona, VersionChain } from "../../protocol/definitions.ts";
-import { DramatisError, forbidden, tooLarge } from "../../shared/errors.ts";
+import { forbidden, hasCode, tooLarge } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { toIso } from "../../shared/time.ts";
@@ -43,7 +43,7 @@ export async function checkedPersona(
       await personas.upkeep(tenant, source);
     return typeof source === "string" ? parseReference(source) : source;
   } catch (error) {
-    if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
+    if (!hasCode(error, "NOT_FOUND")) throw error;
     const { message } = error;
     throw invalidAt("/persona", message);
   }

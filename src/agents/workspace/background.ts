@@ -12,7 +12,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { readHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../protocol/requests.ts";
 import { BACKGROUND_MS, type WORKSPACE_INPUTS } from "../../protocol/workspace.ts";
-import { conflict, DramatisError, invalid, notFound } from "../../shared/errors.ts";
+import { conflict, DramatisError, hasCode, invalid, notFound } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { piece } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
@@ -190,7 +190,7 @@ export class BackgroundCommands {
     const progress = { stdout: tail(stdout, MAX_PROGRESS), stderr: tail(stderr, MAX_PROGRESS) };
     return this.ports.operations
       .report(handle, isNew ? progress : undefined)
-      .catch((error: unknown) => !(error instanceof DramatisError && error.code === "NOT_FOUND"));
+      .catch((error: unknown) => !hasCode(error, "NOT_FOUND"));
   }
 
   #take(
@@ -235,12 +235,11 @@ export class BackgroundCommands {
     const { store, operations, clock } = this.ports;
     try {
       await operations.complete(handle, outcome).catch((error: unknown) => {
-        if (!(error instanceof DramatisError && error.code === "TOO_LARGE")) throw error;
+        if (!hasCode(error, "TOO_LARGE")) throw error;
         return operations.complete(handle, TOO_LARGE);
       });
     } catch (error) {
-      const hasEnded =
-        error instanceof DramatisError && (error.code === "CONFLICT" || error.code === "NOT_FOUND");
+      const hasEnded = hasCode(error, "CONFLICT", "NOT_FOUND");
       if (!hasEnded && clock.now() < command.expiresAt) throw error;
     }
     await this.#stop(command);

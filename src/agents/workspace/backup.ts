@@ -6,7 +6,7 @@
  */
 import type { GitRepository } from "../../git/git-repository.ts";
 import type { LostFiles, SavedFile, SavedPiece, SavedWorkspace } from "../../protocol/saved-workspace.ts";
-import { conflict, DramatisError } from "../../shared/errors.ts";
+import { conflict, hasCode } from "../../shared/errors.ts";
 import type { WorkingTree } from "./core/working-tree.ts";
 import { type OpenRepositories, treesAt } from "./open-repositories.ts";
 import type { WorkspaceStore } from "./store.ts";
@@ -131,7 +131,7 @@ async function missingCommit(
     try {
       await git.log(commit, 1);
     } catch (error) {
-      if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
+      if (!hasCode(error, "NOT_FOUND")) throw error;
       return `The repository "${repo}" has no commit ${commit}. Import the bundle of the repository first.`;
     }
   }

@@ -15,7 +15,7 @@ import { parseTaskId } from "../../compat/mcp/tasks.ts";
 import type { TurnView } from "../../protocol/conversation-schemas.ts";
 import type { ListedTask } from "../../protocol/turn-records.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { hasCode, unwrap } from "../../shared/errors.ts";
 import { MAX_PAGE_BYTES } from "../../shared/page.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import type { RequestVariables } from "../base/context.ts";
@@ -113,7 +113,7 @@ export async function ifFound<Value>(
   try {
     return await found;
   } catch (error) {
-    const isMissing = error instanceof DramatisError && error.code === "NOT_FOUND";
+    const isMissing = hasCode(error, "NOT_FOUND");
     throw (isMissing ? missing() : undefined) ?? error;
   }
 }

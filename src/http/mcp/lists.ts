@@ -2,7 +2,7 @@
 import type { LibraryPorts } from "../../library/authoring/authoring.ts";
 import type { DefinitionKind, DefinitionTypes } from "../../library/definitions/definition.ts";
 import type { DefinitionKey } from "../../library/definitions/reference.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { hasCode } from "../../shared/errors.ts";
 import { MAX_PAGE_SIZE, type Page, type PageOptions } from "../../shared/page.ts";
 
 /** The length of a list is limited. */
@@ -36,6 +36,6 @@ export async function everyLibrary<Kind extends DefinitionKind>(
 
 /** Returns `undefined` for a definition that does not exist. Use it with `catch`. */
 export function ifNotFound(error: unknown): undefined {
-  if (error instanceof DramatisError && error.code === "NOT_FOUND") return undefined;
+  if (hasCode(error, "NOT_FOUND")) return undefined;
   throw error;
 }

@@ -17,7 +17,7 @@ import {
   taskOfRun,
   taskOfTurn,
 } from "../../compat/mcp/tasks.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { DramatisError, hasCode, unwrap } from "../../shared/errors.ts";
 import type { RequestVariables } from "../base/context.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { giveAnswers } from "./answers.ts";
@@ -100,6 +100,6 @@ async function outstanding(change: Promise<void>): Promise<void> {
   try {
     await change;
   } catch (error) {
-    if (!(error instanceof DramatisError && error.code === "CONFLICT")) throw error;
+    if (!hasCode(error, "CONFLICT")) throw error;
   }
 }

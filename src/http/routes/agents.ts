@@ -14,7 +14,7 @@ import { checkNew, newAgentId } from "../../protocol/location-policy.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { agentUsage } from "../../protocol/usage-schemas.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, forbidden, unwrap } from "../../shared/errors.ts";
+import { forbidden, hasCode, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
@@ -214,7 +214,7 @@ export async function offerOf(
     const { name, description, examples } = found;
     return defined({ name, description, examples });
   } catch (error) {
-    return error instanceof DramatisError && error.code === "NOT_FOUND" ? { personaMissing: true } : {};
+    return hasCode(error, "NOT_FOUND") ? { personaMissing: true } : {};
   }
 }
 

@@ -12,7 +12,7 @@ import {
 import { loggedTypesOf } from "../../protocol/journal-names.ts";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { hasCode, unwrap } from "../../shared/errors.ts";
 import { JURISDICTIONS, type Jurisdiction, jurisdictionOf } from "../../shared/location.ts";
 import type { RequestVariables } from "../base/context.ts";
 import { filter, pageSchema, positionHeader, positionSchema, timeFilter } from "../base/query.ts";
@@ -110,7 +110,7 @@ async function titlesOf(
     const ids = messages.map(({ conversationId }) => conversationId);
     return await directory().titles(principal.tenant, ids);
   } catch (error) {
-    if (error instanceof DramatisError && error.code === "UNAVAILABLE") return new Map();
+    if (hasCode(error, "UNAVAILABLE")) return new Map();
     throw error;
   }
 }

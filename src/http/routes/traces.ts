@@ -18,7 +18,7 @@ import {
   type TraceView,
   traceSchema,
 } from "../../protocol/trace.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { hasCode, unwrap } from "../../shared/errors.ts";
 import { RUN_ID } from "../../shared/identifiers.ts";
 import type { RequestVariables } from "../base/context.ts";
 import { json } from "../base/respond.ts";
@@ -121,7 +121,7 @@ export async function gatherTrace(
       return await withDeadline(clock, TRACE_PART_MS, () => read(below), { reason });
     } catch (error) {
       // A call that failed before it reached its agent has opened no conversation.
-      const isNotFound = error instanceof DramatisError && error.code === "NOT_FOUND";
+      const isNotFound = hasCode(error, "NOT_FOUND");
       if (isNotFound && typeof below === "string") return undefined;
       console.error(`The trace of ${id} could not be read.`, error);
       partial = true;

@@ -7,7 +7,7 @@ import type { Pin, ToolEffect } from "../../protocol/definition-parts.ts";
 import type { ActionDefinition, PinnedTask, PromptDefinition } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, type InputIssue, invalid, notFound } from "../../shared/errors.ts";
+import { hasCode, type InputIssue, invalid, notFound } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { issueAt, issuesText, validate } from "../../shared/validation.ts";
@@ -144,7 +144,7 @@ export async function below<Value>(path: string, check: () => Value | Promise<Va
   try {
     return await check();
   } catch (error) {
-    if (!(error instanceof DramatisError) || error.code !== "INVALID_INPUT") throw error;
+    if (!hasCode(error, "INVALID_INPUT")) throw error;
     refuse(error.options.errors ?? [{ path: "", message: error.message }], path);
     throw error;
   }

@@ -1,9 +1,9 @@
 /** Errors for references to unknown or unusable definitions. */
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, hasCode } from "../../shared/errors.ts";
 
 /** Reports whether a look-up failed because of the reference or its target. */
 export function isWrongReference(error: unknown): error is DramatisError {
-  return error instanceof DramatisError && (error.code === "NOT_FOUND" || error.code === "INVALID_INPUT");
+  return hasCode(error, "NOT_FOUND", "INVALID_INPUT");
 }
 
 /** Returns the result of `find`. Adds the place to the error of a wrong reference, if the place is known. */

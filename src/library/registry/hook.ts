@@ -6,7 +6,7 @@
 import { needsApproval } from "../../protocol/approval.ts";
 import type { HookTarget, PinnedHook } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, invalid, notFound } from "../../shared/errors.ts";
+import { hasCode, invalid, notFound } from "../../shared/errors.ts";
 import { formatReference, type LibraryReference, parseReference } from "../definitions/reference.ts";
 import { checkHookFit, checkHookTask } from "../hooks/hook-fit.ts";
 import { hookReference, OTHER_HOOK } from "../hooks/hook-forms.ts";
@@ -37,7 +37,7 @@ export async function findHook(registry: Registry, { name, target, home }: Named
       ? await overTask(registry, name, named)
       : await overWorkflow(registry, name, named);
   } catch (error) {
-    if (!isMissing(error)) throw error;
+    if (!hasCode(error, "NOT_FOUND")) throw error;
     const other = kind === "task" ? "workflow" : "task";
     if (!(await exists(registry, other, named))) throw error;
     throw notFound(`${error.message} ${OTHER_HOOK[other]}`, error.options);
@@ -75,8 +75,4 @@ async function exists(
     () => true,
     () => false,
   );
-}
-
-function isMissing(error: unknown): error is DramatisError {
-  return error instanceof DramatisError && error.code === "NOT_FOUND";
 }

@@ -27,7 +27,7 @@ import type { Persona, Pin, PinnedTool, ToolDefinition, WorkflowTarget } from ".
 import type { ActionDefinition, PinnedTask, TaskDefinition } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import { conflict, DramatisError, forbidden, invalid, notFound, unavailable } from "../../shared/errors.ts";
+import { conflict, forbidden, hasCode, invalid, notFound, unavailable } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../../shared/page.ts";
@@ -219,7 +219,7 @@ export class Registry {
     }
     if (this.#code.has(library) && !this.#code.ids("task", library).includes(id)) return undefined;
     const task = await this.#resolve("task", reference).catch((error: unknown) => {
-      if (error instanceof DramatisError && error.code === "NOT_FOUND") return undefined;
+      if (hasCode(error, "NOT_FOUND")) return undefined;
       throw error;
     });
     return task && { task };
@@ -299,7 +299,7 @@ export class Registry {
   async lacksPersona(reference: LibraryReference): Promise<boolean> {
     return this.#find("persona", reference).then(
       () => false,
-      (error: unknown) => error instanceof DramatisError && error.code === "NOT_FOUND",
+      (error: unknown) => hasCode(error, "NOT_FOUND"),
     );
   }
 
@@ -373,7 +373,7 @@ export class Registry {
     reference: LibraryReference,
   ): Promise<Resolved<DefinitionTypes[Kind]>> {
     const found = await this.#find(kind, reference).catch(async (error: unknown) => {
-      const isAway = error instanceof DramatisError && error.code === "UNAVAILABLE";
+      const isAway = hasCode(error, "UNAVAILABLE");
       const deployed = await this.#code.definition(kind, reference);
       if (!isAway || reference.version !== undefined || deployed === undefined) throw error;
       return { ...deployed, version: 0 };

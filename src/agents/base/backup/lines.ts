@@ -7,7 +7,7 @@
 import { z } from "zod";
 import type { ImportPart } from "../../../protocol/data-api.ts";
 import type { ExportHeader } from "../../../protocol/memory.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, hasCode } from "../../../shared/errors.ts";
 import { parseJsonText } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
 
@@ -71,7 +71,7 @@ export function atLine<Value>(number: number, read: () => Value): Value {
 export function inLine(number: number, error: unknown): unknown {
   if (error instanceof DramatisError && error.retriable) return error;
   const why = error instanceof DramatisError ? error.message : "It does not have the format of an export.";
-  const code = error instanceof DramatisError && error.code === "TOO_LARGE" ? "TOO_LARGE" : "INVALID_INPUT";
+  const code = hasCode(error, "TOO_LARGE") ? "TOO_LARGE" : "INVALID_INPUT";
   return new DramatisError(code, `Line ${number}: ${why}`, {
     errors: [{ path: `/${number}`, message: why }],
     cause: error,

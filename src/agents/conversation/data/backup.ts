@@ -15,7 +15,7 @@ import { participantSchema } from "../../../protocol/participants.ts";
 import type { LostFiles } from "../../../protocol/saved-workspace.ts";
 import { fromBase64, toBase64 } from "../../../shared/base64.ts";
 import { defined } from "../../../shared/defined.ts";
-import { conflict, DramatisError, invalid } from "../../../shared/errors.ts";
+import { conflict, hasCode, invalid } from "../../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../../shared/id-schemas.ts";
 import { checkMayImport, mayAuthor, type Principal } from "../../../shared/principal.ts";
 import { cut } from "../../../shared/text.ts";
@@ -165,7 +165,7 @@ export class ConversationBackup {
       await this.#take(part, async (chain) => chain);
     } catch (error) {
       // The lines are valid where they come from: the storage has failed.
-      throw error instanceof DramatisError && error.code === "INVALID_INPUT" ? (error.cause ?? error) : error;
+      throw hasCode(error, "INVALID_INPUT") ? (error.cause ?? error) : error;
     }
   }
 

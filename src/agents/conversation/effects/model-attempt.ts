@@ -19,7 +19,7 @@ import type { ModelDelta, ModelReply, ResponseInfo } from "../../../model/reply.
 import { type RequestTaint, taintOfRequest } from "../../../model/taint.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { DramatisError, type ErrorData, hasCode } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import type { RuntimeContext } from "../context.ts";
@@ -193,8 +193,7 @@ function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo
 
 /** Converts an error of the adapter, an abort or a defect. The message of a defect appears only in the log. */
 function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
-  if (error instanceof DramatisError && error.code === "UNSUPPORTED")
-    return modelError(provider, "validation", error.message);
+  if (hasCode(error, "UNSUPPORTED")) return modelError(provider, "validation", error.message);
   if (error instanceof DramatisError && error.retriable)
     return modelError(provider, "transient", error.message);
   if (error instanceof DOMException && error.name === "TimeoutError")

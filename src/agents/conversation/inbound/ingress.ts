@@ -11,7 +11,7 @@ import { stopRequest, stopSignal } from "../../../protocol/requests.ts";
 import type { AcceptedSignal } from "../../../protocol/signal-schemas.ts";
 import type { SignalResult, StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
-import { asResult, DramatisError, type ErrorData, invalid } from "../../../shared/errors.ts";
+import { asResult, type ErrorData, hasCode, invalid } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
 import type { ActorContext } from "../context.ts";
@@ -141,5 +141,5 @@ function read<Schema extends z.ZodType>(schema: Schema, data: unknown): z.output
 
 /** Reports whether a message was refused because of too many active turns. */
 function isTooMany(error: unknown): boolean {
-  return error instanceof DramatisError && error.code === "TOO_MANY_TURNS" && error.retriable;
+  return hasCode(error, "TOO_MANY_TURNS") && error.retriable;
 }

@@ -15,7 +15,7 @@ import type { ApprovalAnswer, CallAnswers, StartTurn } from "../../../protocol/r
 import { approvalAnswer, callAnswersSchema, type ToolSubmission } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, type Result, unwrap } from "../../../shared/errors.ts";
+import { hasCode, type Result, unwrap } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { validateRequest } from "../../../shared/validation.ts";
 import type { ActorContext, Find } from "../context.ts";
@@ -183,7 +183,7 @@ export class PrincipalRequests {
     try {
       return await askBelow(clock, () => conversation(record.tenant, asking), pass);
     } catch (error) {
-      const isHidden = !isReader && error instanceof DramatisError && error.code === "NOT_FOUND";
+      const isHidden = !isReader && hasCode(error, "NOT_FOUND");
       throw isHidden ? noConversation(record.id) : error;
     }
   }
@@ -195,7 +195,7 @@ async function unlessOver(mayBeOver: true | undefined, act: () => unknown): Prom
     await act();
     return false;
   } catch (error) {
-    if (mayBeOver !== true || !(error instanceof DramatisError) || error.code !== "CONFLICT") throw error;
+    if (mayBeOver !== true || !hasCode(error, "CONFLICT")) throw error;
     return true;
   }
 }

@@ -10,7 +10,7 @@ import type { ToolContext } from "../../../library/define/define.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { MemoryInput } from "../../../protocol/memory-requests.ts";
 import type { MemoryAction } from "../../../protocol/task-definition.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, hasCode } from "../../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
 import { toolErrorCode } from "../tool-error-code.ts";
@@ -79,7 +79,7 @@ async function deleted(memory: ToolContext["memory"], id: string): Promise<boole
     await memory.delete(id);
     return true;
   } catch (error) {
-    if (error instanceof DramatisError && error.code === "NOT_FOUND") return false;
+    if (hasCode(error, "NOT_FOUND")) return false;
     throw error;
   }
 }
