@@ -34,8 +34,9 @@ export interface ToolRun {
   at: number;
 }
 
-interface RecordingPorts {
-  clock: Pick<Clock, "now" | "timer">;
+/** The world of recorded runs. */
+export interface RecordedWorld {
+  readonly clock: Pick<Clock, "now" | "timer">;
   /** Stops the clock until the work is done. */
   during<Value>(work: Promise<Value>): Promise<Value>;
   note(text: string): void;
@@ -62,7 +63,7 @@ export class EffectRecorder {
   /** Begin the held runs, by the key of the run. */
   readonly #held = new Map<string, () => void>();
 
-  constructor(private readonly ports: RecordingPorts) {}
+  constructor(private readonly world: RecordedWorld) {}
 
   /** The runs inside `body` wait for other runs with their keys (FAULT-2). */
   held<Value>(body: () => Value): Value {
@@ -74,7 +75,7 @@ export class EffectRecorder {
     { operationId, context }: Pick<ToolContext, "operationId" | "context">,
     { tool, effect, input, run, shown: resultOf = (value) => value }: Recorded<Value>,
   ): Promise<Value> {
-    const { clock, during, note } = this.ports;
+    const { clock } = this.world;
     const { agentId: agent, conversationId, runId } = context;
     const earlier = this.effects.filter((one) => one.operationId === operationId && one.tool === tool);
     const attempt = 1 + earlier.length;
@@ -86,26 +87,26 @@ export class EffectRecorder {
     const call = `${tool}(${shown(record.input)}), run ${attempt} of ${operationId}`;
     try {
       const output = await this.#begin(`${tool} ${operationId}`, attempt, () =>
-        during(inUserCode(async () => run())),
+        this.world.during(inUserCode(async () => run())),
       );
       if (output instanceof Deferred) {
         record.deferred = true;
-        note(`${call}: deferred`);
+        this.world.note(`${call}: deferred`);
         return output;
       }
       record.output = jsonOf(resultOf(output));
-      note(`${call}: ${shown(record.output)}`);
+      this.world.note(`${call}: ${shown(record.output)}`);
       return output;
     } catch (error) {
       record.error = errorText(error);
-      note(`${call} fails: ${record.error}`);
+      this.world.note(`${call} fails: ${record.error}`);
       throw error;
     }
   }
 
   /** Begins a run, or holds it. A run begins in the same instant as the held run with its key. */
   #begin<Value>(key: string, attempt: number, begin: () => Promise<Value>): Promise<Value> {
-    const { clock, note } = this.ports;
+    const { clock } = this.world;
     const other = this.#held.get(key);
     if (other === undefined && this.#holding.getStore() === true) {
       const { promise, resolve } = Promise.withResolvers<Value>();
@@ -118,7 +119,7 @@ export class EffectRecorder {
       clock.timer(MAX_HELD_MS, start);
       return promise;
     }
-    if (other !== undefined) note(`An earlier run of ${key} continues beside run ${attempt}.`);
+    if (other !== undefined) this.world.note(`An earlier run of ${key} continues beside run ${attempt}.`);
     other?.();
     return begin();
   }

@@ -22,19 +22,16 @@ import { localExecutor } from "./local-executor.ts";
 import type { MortalLife } from "./mortal-actor.ts";
 import { type HttpAnswer, scriptedHttp } from "./scripted-http.ts";
 import { answerRemote, callDouble, type McpDoubles, type RemoteAnswer } from "./scripted-servers.ts";
-import { EffectRecorder, recordedTools, type ToolRun } from "./tool-runs.ts";
+import { EffectRecorder, type RecordedWorld, recordedTools, type ToolRun } from "./tool-runs.ts";
 import { inRuntime } from "./user-code.ts";
 import type { WorldFiles } from "./world-files.ts";
 
-interface ToolsWorld {
+interface ToolsWorld extends RecordedWorld {
   readonly clock: Clock;
   readonly faults: FaultPlane;
   readonly files: WorldFiles;
   conversation(id: string): ConversationActor;
   run(id: string): RunActor;
-  /** Stops the clock until the work is done. */
-  during<Value>(work: Promise<Value>): Promise<Value>;
-  note(text: string): void;
 }
 
 interface ToolsParts {
@@ -65,11 +62,7 @@ export class WorldTools {
     private readonly code: ToolCodes & Pick<DeployedCode, "definition">,
     private readonly parts: ToolsParts,
   ) {
-    this.#recorder = new EffectRecorder({
-      clock: world.clock,
-      during: (work) => world.during(work),
-      note: (text) => world.note(text),
-    });
+    this.#recorder = new EffectRecorder(world);
     this.#tools = recordedTools(code, this.#recorder);
   }
 
