@@ -41,6 +41,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+/** A server that never answers. A queued reply could wait for another test, because an attempt may end before its request arrives. */
+const startStuck = () => startOpenAIServer({ script: () => ({ kind: "hang" }) });
+
 interface Options {
   profile?: ModelProfile;
   ports?: Partial<GatewayPorts>;
@@ -210,13 +213,14 @@ describe("EMBEDACT-2 F13 batches and attempts", () => {
   });
 
   test("an attempt ends by its time limit, and a call by an abort", async () => {
-    const hang: Reply = { kind: "hang" };
-    const slow = await embed(["a"], { profile: served(), replies: [hang, hang, hang], timeoutMs: 20 });
+    await using stuck = await startStuck();
+    const profile = { ...served(), baseUrl: stuck.baseUrl };
+    const slow = await embed(["a"], { profile, timeoutMs: 20 });
     expect(slow.outcome).toMatchObject({ error: { code: "TIMEOUT", retriable: true } });
     const controller = new AbortController();
-    const number = server.requests.length;
-    const calling = embed(["a"], { profile: served(), replies: [hang], signal: controller.signal });
-    await server.request(number);
+    const number = stuck.requests.length;
+    const calling = embed(["a"], { profile, signal: controller.signal });
+    await stuck.request(number);
     const reason = new Error("stopped");
     controller.abort(reason);
     expect((await calling).outcome).toEqual({ error: reason });
@@ -247,10 +251,9 @@ describe("LLM-5 LLM-4 H4 the budget of the call", () => {
     const uncounted = jsonReply({ model: "m", data: [{ index: 0, embedding: [1] }] });
     const { usage } = await embed(["some words"], { profile: served(), replies: [uncounted] });
     expect(usage).toMatchObject({ calls: 1, inputTokens: expect.toSatisfy((n) => n > 2) });
-    const hang: Reply = { kind: "hang" };
+    await using stuck = await startStuck();
     const slow = await embed(["some words"], {
-      profile: served(),
-      replies: [hang, hang, hang],
+      profile: { ...served(), baseUrl: stuck.baseUrl },
       timeoutMs: 20,
     });
     expect(slow.usage).toMatchObject({ calls: 3, inputTokens: expect.toSatisfy((n) => n > 6) });

@@ -399,10 +399,12 @@ describe("LLM-3 F13 attempts", () => {
   });
 
   test("an attempt ends by its time limit", async () => {
-    const hang: Reply = { kind: "hang" };
-    const { outcome, requests } = await call({ template: "Hi", timeoutMs: 30 }, {}, [hang, hang, hang]);
+    // A server of its own: an attempt may end before its request arrives, so a queued reply could wait for another test.
+    await using stuck = await startOpenAIServer({ script: () => ({ kind: "hang" }) });
+    const profile = { baseUrl: stuck.baseUrl };
+    const { outcome, pauses } = await call({ template: "Hi", timeoutMs: 30 }, {}, [], { profile });
     expect(outcome).toMatchObject({ error: { code: "TIMEOUT", retriable: true } });
-    expect(requests).toHaveLength(3);
+    expect(pauses).toHaveLength(2);
   });
 
   test("an abort ends the call with its reason", async () => {
