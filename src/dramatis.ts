@@ -309,10 +309,7 @@ export function dramatis(options: DramatisOptions) {
           resolveChain(registry(env, tenant, projectId), persona, defaultProfile(env), complete, () =>
             projectProfile(env, tenant, projectId),
           ),
-        lacks: (tenant) => {
-          const known = registry(env, tenant);
-          return (persona) => known.lacksPersona(persona);
-        },
+        registry: (tenant) => registry(env, tenant),
         upkeep: (tenant, persona) =>
           resolveUpkeep(registry(env, tenant), persona, defaultProfile(env), complete),
         memory: {

@@ -174,9 +174,9 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: this.name };
       const agents = this.#application.directory()?.agents(tenant, { limit: MAX_PAGE_SIZE });
       const { items } = (await agents?.catch(() => undefined)) ?? { items: [] };
-      const lacks = this.#application.lacks(tenant);
+      const registry = this.#application.registry(tenant);
       const usable = items.map(async ({ id: known, persona }) => {
-        const isGone = "library" in persona && (await lacks(persona));
+        const isGone = "library" in persona && (await registry.lacksPersona(persona));
         return known === id || isGone ? [] : known;
       });
       this.#store.identity((await Promise.all(usable)).flat());

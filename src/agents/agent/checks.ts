@@ -1,6 +1,7 @@
 /** Checks the identity that a caller gives an agent. */
-import { type LibraryReference, parseReference } from "../../library/definitions/reference.ts";
+import { parseReference } from "../../library/definitions/reference.ts";
 import { checkPrices } from "../../library/registry/prices.ts";
+import type { Registry } from "../../library/registry/registry.ts";
 import { parsePersonaSource } from "../../library/registry/resolve.ts";
 import type { Upkeep } from "../../library/registry/upkeep.ts";
 import { type AgentIdentity, MAX_AGENT_BYTES } from "../../protocol/agent-api.ts";
@@ -24,8 +25,8 @@ export interface Personas {
   resolve(tenant: string, persona: Persona | DefinitionReference, projectId?: string): Promise<VersionChain>;
   /** Returns the memory upkeep of a persona. Throws as `resolve` does. */
   upkeep(tenant: string, persona: Persona | DefinitionReference): Promise<Upkeep>;
-  /** Returns a function that reports whether a persona of a library no longer exists. */
-  lacks(tenant: string): (persona: LibraryReference) => Promise<boolean>;
+  /** Returns a registry of a tenant, for a look-up of missing personas. */
+  registry(tenant: string): Pick<Registry, "lacksPersona">;
 }
 
 /** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve, or lacks prices for its budget. */
