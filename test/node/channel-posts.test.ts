@@ -141,7 +141,8 @@ describe("CHANNEL-4 the text of a frame", () => {
   };
 
   test("CHANNEL-9 of a question shows it, without buttons if the answer has values or an address", () => {
-    const form = asked({ message: "How many?\nAnd when?", schema: { type: "object" }, round: 1 });
+    const count = { type: "object", properties: { count: { type: "integer" } } };
+    const form = asked({ message: "How many?\nAnd when?", schema: count, round: 1 });
     const text = textOf(form, true);
     expect(text).toEqual({ text: expect.stringContaining("> How many?\n> And when?") });
     expect(text?.text).toContain('"item": "pen"');
@@ -152,10 +153,11 @@ describe("CHANNEL-4 the text of a frame", () => {
     );
     const url = textOf(asked({ message: "Sign in.", host: "login.example.com", round: 1 }), true);
     expect(url).toEqual({ text: expect.stringContaining("login.example.com") });
-    expect(textOf(asked({ message: "Sure?", round: 2 }), true)).toMatchObject({
-      approval: { operationId: "op_1#2" },
-      text: expect.stringContaining("> Sure?"),
-    });
+    for (const schema of [undefined, { type: "object", properties: {} }])
+      expect(textOf(asked({ message: "Sure?", ...(schema && { schema }), round: 2 }), true)).toMatchObject({
+        approval: { operationId: "op_1#2" },
+        text: expect.stringContaining("> Sure?"),
+      });
     const of = {
       operationId: "op_2",
       name: "order",

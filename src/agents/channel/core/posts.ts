@@ -8,7 +8,7 @@
  *            the round of the question, so that an approval counts for this question only. A denial ends the call. A post names a workflow that waits for a person.
  */
 import type { ChannelDelivery, ChannelText } from "../../../protocol/channels.ts";
-import type { ElicitationView } from "../../../protocol/elicitation.ts";
+import { type ElicitationView, isConfirmation } from "../../../protocol/elicitation.ts";
 import type { ApprovalAnswer } from "../../../protocol/requests.ts";
 import type { SubscribedFrame } from "../../../protocol/subscribers.ts";
 import { backoffMs } from "../../../shared/backoff.ts";
@@ -110,10 +110,10 @@ export function textOf(
       // A person approves only an input that is shown whole.
       if (shown.length > MAX_INPUT_LENGTH)
         return { text: `${text}\n\nThe input is longer. Answer ${inConsole()}` };
-      const { schema, host, round } = asked.elicitation ?? {};
-      if (schema !== undefined || host !== undefined) return { text: `${text}\n\nAnswer ${inConsole()}` };
+      if (asked.elicitation !== undefined && !isConfirmation(asked.elicitation))
+        return { text: `${text}\n\nAnswer ${inConsole()}` };
       const operationId = of?.operationId ?? frame.operationId ?? "";
-      return { text, approval: { operationId: buttonId(operationId, round) } };
+      return { text, approval: { operationId: buttonId(operationId, asked.elicitation?.round) } };
     }
     default:
       return null;
