@@ -102,7 +102,8 @@ function open(approvals: readonly WaitingApproval[]): WaitingApproval[] {
 const shared = new Shared((client) => new LiveApprovals(client));
 
 /**
- * Lists the requests that wait for the caller, in all conversations and runs, and answers them.
+ * Lists the requests that wait for the caller, in all conversations and runs, and answers them. Answer a call with an `elicitation`
+ * with `{ approved: true, round: approval.elicitation.round, values: {} }`; `values` fit its `schema`.
  *
  * @example
  * function Inbox() {
