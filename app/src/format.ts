@@ -147,6 +147,12 @@ export function exactJson(value: unknown): string {
   return prettyJson(value).replace(UNSEEN, (character) => character.split("").map(escaped).join(""));
 }
 
+/** Names the work below a turn whose use its own counts leave out; `undefined` without such work. */
+export function calledText({ hasAgents, hasRuns }: { hasAgents: boolean; hasRuns: boolean }) {
+  if (!hasAgents) return hasRuns ? "its runs" : undefined;
+  return hasRuns ? "called agents and runs" : "called agents";
+}
+
 /** Returns amounts as text, such as "1,250 tokens · $0.0031". It leaves out zero dollars. */
 export function amountsText({ tokens, usd = 0 }: Budget, locales?: string): string {
   const maximumFractionDigits = usd < 1 ? 4 : 2;

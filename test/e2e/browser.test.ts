@@ -415,7 +415,7 @@ if (hasChromium) {
       expect(await page.getByTestId("message-agent").count()).toBe(2);
       expect(await sidewaysScrollers(page)).toEqual([]);
 
-      await page.getByRole("button", { name: "Conversations" }).tap();
+      await page.getByRole("button", { name: "Menu" }).tap();
       await page.getByRole("dialog").getByTestId("conversation-item").first().waitFor();
       expect(await sidewaysScrollers(page)).toEqual([]);
       await page.keyboard.press("Escape");

@@ -77,6 +77,11 @@ describe.runIf(hasChromium)(
         const run = await world.client.runs.start({ workflow: "work/refunds", input: { orders: ["Z9"] } });
         await page.getByTestId("inbox").click();
         await page.reload();
+        await page.setViewportSize({ width: 390, height: 800 });
+        await page.getByRole("button", { name: "Menu, 2 requests wait" }).click();
+        await page.getByRole("dialog").getByTestId("inbox-badge").waitFor();
+        await page.keyboard.press("Escape");
+        await page.setViewportSize({ width: 1440, height: 800 });
         const item = (text: string) => page.getByTestId("inbox-item").filter({ hasText: text });
         await item("Refund the order Z9?").waitFor();
         await page.getByTestId("inbox-badge").getByText("2").waitFor();
@@ -88,6 +93,9 @@ describe.runIf(hasChromium)(
           /^Refund the order Z9\?work\/refunds@1 · Z9.*(now|\d min)$/,
         );
         expect(await row("Refund").getAttribute("aria-expanded"), "the first request is open").toBe("true");
+        await item("Refund").getByText("Step: ask").waitFor();
+        const question = item("Refund").locator("[data-question]");
+        expect(await question.evaluate(({ clientWidth }) => clientWidth), "the question stands once").toBe(1);
         await row("rent").press("Enter");
         expect(await row("Refund").getAttribute("aria-expanded"), "one request is open").toBe("false");
         const link = (text: string) => item(text).getByRole("link").getAttribute("href");
@@ -136,7 +144,7 @@ describe.runIf(hasChromium)(
           const page = await world.visitor.open(`/c/${first}`);
           /** Shows the list, which small screens have in a drawer. */
           const withList = async (work: (list: Page) => Promise<void>) => {
-            if (width < 768) await page.getByRole("button", { name: "Conversations", exact: true }).click();
+            if (width < 768) await page.getByRole("button", { name: /^Menu/ }).click();
             await work(page);
             if (width < 768) await page.keyboard.press("Escape");
           };

@@ -258,6 +258,7 @@ describe.runIf(hasChromium)(
       await form.locator("summary").press("Enter");
       const suggestions = () => form.locator("select option").allTextContents();
       await expect.poll(suggestions).toContain("work/refunds");
+      await form.getByText("Choose a workflow to see the fields of its input.").waitFor();
       await form.locator("select").selectOption("work/haunted");
       await form.getByRole("button", { name: "Start run" }).press("Enter");
       await page.waitForURL("**/runs/run_*");

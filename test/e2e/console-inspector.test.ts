@@ -54,7 +54,7 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
         await shoot(page, `${name}-${width}`);
         expect(await sidewaysScrollers(page)).toEqual([]);
       };
-      if (width < 768) await page.getByRole("button", { name: "Conversations", exact: true }).click();
+      if (width < 768) await page.getByRole("button", { name: /^Menu/ }).click();
       await page.getByTestId("turns").click();
       await page.waitForURL("**/turns");
       await expect.poll(() => page.getByTestId("turn-row").count()).toBeGreaterThan(2);

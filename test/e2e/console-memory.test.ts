@@ -45,6 +45,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await page.locator("[data-agent=guide] a").first().press("Enter");
     await page.waitForURL("**/a/guide");
     await page.getByText("Shows people the town.").waitFor();
+    await page.getByTestId("agent-setup").getByText("Separate for each user").waitFor();
     await page.getByTestId("open-memory").press("Enter");
     await page.waitForURL("**/a/guide/memory");
     await page.getByTestId("memory-status").getByText("3 memories").waitFor();

@@ -90,7 +90,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await status(page, "running").waitFor();
     expect(await page.locator(".react-flow__edge").count()).toBe(2);
     await page.getByText("each item").waitFor();
-    await nodeOf(page, "report").getByText("No token yet").waitFor();
+    await nodeOf(page, "report").getByText("Not reached yet").waitFor();
 
     const rows = page.getByRole("region", { name: "Timeline" }).getByTestId("timeline-row");
     await expect.poll(() => rows.count()).toBe(4);
@@ -297,6 +297,13 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await page.getByRole("heading", { name: "Choose an agent" }).waitFor();
   });
 
+  it("shows how to make the first trigger, with a link to all fields", async () => {
+    const page = await visit("/triggers");
+    await page.getByTestId("code").getByText(`curl ${world.server.url}/api/triggers`).waitFor();
+    await page.getByRole("link", { name: "All fields of a trigger" }).click();
+    await page.locator("#triggers").getByText("/api/triggers").first().waitFor();
+  });
+
   it("fits 390 pixels: the list, and a run as a list of its nodes, live, by touch", async () => {
     const long = `a-${"very-".repeat(20)}long-item`;
     const id = await start("/phone", [long, "two"]);
@@ -324,7 +331,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await status(page, "completed").waitFor();
     await page.getByTestId("run-token").first().getByText('"found": "found"').waitFor();
     await fits("end");
-    await page.getByRole("button", { name: "Conversations" }).tap();
+    await page.getByRole("button", { name: /^Menu/ }).tap();
     await page.getByRole("dialog").getByTestId("runs").tap();
     await page.locator(`[data-run=${id}]`).getByText("Completed").waitFor();
     await fits("list again");

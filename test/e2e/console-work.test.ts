@@ -292,6 +292,16 @@ describe.runIf(hasChromium)(
       await page.getByRole("link", { name: "Back to that conversation" }).press("Enter");
       await card.waitFor();
       expect(new URL(page.url()).pathname).toBe(`/c/${id}`);
+      const sum = /^([\d,]+ tokens).* with called agents$/.exec(
+        (await page.getByTestId("turn-notes").textContent()) ?? "",
+      )?.[1];
+      await page.goto(`${world.server.url}/turns`);
+      const row = page.getByTestId("turn-row").filter({ hasText: "!tool ask_porter" }).first();
+      await row.getByText("without called agents").waitFor();
+      expect(sum, "the list shows less than the conversation").toBeDefined();
+      expect(await row.textContent()).not.toContain(sum);
+      await row.click();
+      await page.getByText(`With called agents: ${sum}`).waitFor();
     });
 
     it("VIEW-3 A26 lists the agents, their work and their usage, by keyboard, on a phone, after a reload", async () => {
@@ -476,10 +486,12 @@ describe.runIf(hasChromium)(
         ...{ inputSchema: { type: "object", properties: {} }, approval: { notRequester: true } },
         inputMapping: { url: "'/bank/none'", item: "'1 €'" },
       };
-      expect((await post("/api/libraries/payers/tools", tool)).status).toBe(201);
+      const own = { ...tool, id: "pay_own", name: "pay_own", approval: { by: "requester" } };
+      for (const one of [tool, own])
+        expect((await post("/api/libraries/payers/tools", one)).status).toBe(201);
       const persona = {
         identity: { systemPrompt: "You pay.", modelProfileId: "work/priced" },
-        tools: { toolIds: ["payers/pay"] },
+        tools: { toolIds: ["payers/pay", "payers/pay_own"] },
       };
       expect((await post("/api/agents", { id: "payer", persona })).status).toBe(201);
       const { page } = await visit({}, "payer");
@@ -494,6 +506,15 @@ describe.runIf(hasChromium)(
         await button.press("Enter");
       }
       expect(await card.getByRole("alert").count()).toBe(0);
+      const { id } = await world.client.conversations.create({ agentId: "payer" });
+      await post(`/api/conversations/${id}/turns`, { content: "!tool pay_own {}" });
+      await page.goto(`${world.server.url}/inbox`);
+      const request = page.getByTestId("inbox-item").filter({ hasText: "pay_own" });
+      await request.waitFor();
+      const row = request.getByRole("button").first();
+      if ((await row.getAttribute("aria-expanded")) === "false") await row.click();
+      await request.getByRole("link", { name: "Open the conversation" }).waitFor();
+      expect(await request.getByText("for local").count(), "the requester stands once").toBe(1);
     });
 
     it.each(["transfer", "ask_porter"])(
@@ -592,7 +613,7 @@ describe.runIf(hasChromium)(
       await page.getByTestId("settings").click();
       await fits("menu");
       await page.keyboard.press("Escape");
-      await page.getByRole("button", { name: "Conversations" }).click();
+      await page.getByRole("button", { name: /^Menu/ }).click();
       const items = page.getByRole("dialog").getByTestId("conversation-item");
       await items.first().waitFor();
       await expect.poll(async () => (await items.first().textContent()) ?? "").toContain("!tool research");

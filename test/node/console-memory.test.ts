@@ -202,7 +202,9 @@ describe("texts of memory", () => {
     expect(countText({ memories: 1, archived: 0 })).toBe("1 memory");
     expect(countText({ memories: 1_204, archived: 12 }, "en-US")).toBe("1,204 memories, 12 archived");
     expect(embedderText(null)).toContain("words only");
-    expect(embedderText({ id: "static-1", dimensions: 256 })).toBe("Embedder static-1, 256 dimensions");
+    expect(embedderText({ id: "static-1", dimensions: 256 })).toBe(
+      "Searches compare words, and meanings with the model static-1",
+    );
     expect(pendingText({ records: 0, embeddings: 0 }, now)).toBeUndefined();
     const pending = { records: 2, embeddings: 1, error: "D1 is silent.", since: "2026-03-02T10:00:00Z" };
     expect(pendingText(pending, now, "en-US")).toMatch(

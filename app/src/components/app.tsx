@@ -28,11 +28,11 @@ import { MissingPage } from "./missing-page.tsx";
 import { NewConversationPage } from "./new-conversation-page.tsx";
 import { OfflineBanner } from "./offline-banner.tsx";
 import { PageBody } from "./page-body.tsx";
-import { PageHeader } from "./page-header.tsx";
+import { PageHeader, Waiting } from "./page-header.tsx";
 import { RunPage } from "./run-page.tsx";
 import { RunsPage } from "./runs-page.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
-import { Sidebar, type SidebarArea } from "./sidebar.tsx";
+import { badgeOf, Sidebar, type SidebarArea } from "./sidebar.tsx";
 import { TriggersPage } from "./triggers-page.tsx";
 
 /** The link of the list that leads to a page. */
@@ -117,6 +117,7 @@ export function App() {
     />
   );
 
+  const badge = badgeOf(inbox);
   return (
     <div className="flex h-full">
       <Shortcuts onSearch={search} />
@@ -125,82 +126,84 @@ export function App() {
       ) : (
         drawerOpen && <Drawer onClose={closeDrawer}>{sidebar}</Drawer>
       )}
-      <main className="flex min-w-0 flex-1 flex-col">
-        <OfflineBanner />
-        {route.page === "new" && (
-          <NewConversationPage
-            key={route.agentId}
-            agentId={route.agentId}
-            agents={agents}
-            onCreated={conversations.reload}
-            onMenu={onMenu}
-          />
-        )}
-        {route.page === "missing" && (
-          <MissingPage
-            title="Page not found"
-            detail={`The console has no page at ${route.path}.`}
-            onMenu={onMenu}
-          />
-        )}
-        {route.page === "turns" && (
-          <TurnsPage agents={agents.agents} search={route.search ?? ""} onMenu={onMenu} />
-        )}
-        {route.page === "turn" && (
-          <TurnPage
-            key={`${route.id} ${route.turnId}`}
-            id={route.id}
-            turnId={route.turnId}
-            view={route.view}
-            call={route.call}
-            agents={agents.agents}
-            onMenu={onMenu}
-          />
-        )}
-        {(route.page === "files" ||
-          route.page === "projects" ||
-          route.page === "project" ||
-          route.page === "artifacts") && <CodePage route={route} onMenu={onMenu} />}
-        {route.page === "libraries" && <LibrariesPage onMenu={onMenu} />}
-        {route.page === "triggers" && <TriggersPage onMenu={onMenu} />}
-        {route.page === "inbox" && <InboxPage inbox={inbox} agents={agents.agents} onMenu={onMenu} />}
-        {route.page === "dead-letters" && <DeadLettersPage onMenu={onMenu} />}
-        {route.page === "runs" && <RunsPage search={route.search ?? ""} onMenu={onMenu} />}
-        {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}
-        {route.page === "agents" && <AgentsPage agents={agents} onMenu={onMenu} />}
-        {route.page === "agent" && (
-          <AgentPage
-            key={route.id}
-            id={route.id}
-            conversations={conversations.value}
-            onDeleted={reloadAll}
-            onMenu={onMenu}
-          />
-        )}
-        {route.page === "memory" && (
-          <MemoryPage
-            key={route.agentId}
-            agentId={route.agentId}
-            agentName={nameAmong(agents.agents, route.agentId)}
-            memoryId={route.memoryId}
-            search={route.search ?? ""}
-            onMenu={onMenu}
-          />
-        )}
-        {route.page === "memories" && <MemoriesPage agents={agents} onMenu={onMenu} />}
-        {route.page === "conversation" && (
-          <ConversationPage
-            key={route.id}
-            id={route.id}
-            agents={agents.agents}
-            turnId={route.turnId}
-            listed={conversations.value && (conversations.value.find(({ id }) => id === route.id) ?? null)}
-            onListChanged={conversations.reload}
-            onDeleted={conversations.reload}
-            onMenu={onMenu}
-          />
-        )}
-      </main>
+      <Waiting value={badge && `${badge} ${badge === "1" ? "request waits" : "requests wait"}`}>
+        <main className="flex min-w-0 flex-1 flex-col">
+          <OfflineBanner />
+          {route.page === "new" && (
+            <NewConversationPage
+              key={route.agentId}
+              agentId={route.agentId}
+              agents={agents}
+              onCreated={conversations.reload}
+              onMenu={onMenu}
+            />
+          )}
+          {route.page === "missing" && (
+            <MissingPage
+              title="Page not found"
+              detail={`The console has no page at ${route.path}.`}
+              onMenu={onMenu}
+            />
+          )}
+          {route.page === "turns" && (
+            <TurnsPage agents={agents.agents} search={route.search ?? ""} onMenu={onMenu} />
+          )}
+          {route.page === "turn" && (
+            <TurnPage
+              key={`${route.id} ${route.turnId}`}
+              id={route.id}
+              turnId={route.turnId}
+              view={route.view}
+              call={route.call}
+              agents={agents.agents}
+              onMenu={onMenu}
+            />
+          )}
+          {(route.page === "files" ||
+            route.page === "projects" ||
+            route.page === "project" ||
+            route.page === "artifacts") && <CodePage route={route} onMenu={onMenu} />}
+          {route.page === "libraries" && <LibrariesPage onMenu={onMenu} />}
+          {route.page === "triggers" && <TriggersPage onMenu={onMenu} />}
+          {route.page === "inbox" && <InboxPage inbox={inbox} agents={agents.agents} onMenu={onMenu} />}
+          {route.page === "dead-letters" && <DeadLettersPage onMenu={onMenu} />}
+          {route.page === "runs" && <RunsPage search={route.search ?? ""} onMenu={onMenu} />}
+          {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}
+          {route.page === "agents" && <AgentsPage agents={agents} onMenu={onMenu} />}
+          {route.page === "agent" && (
+            <AgentPage
+              key={route.id}
+              id={route.id}
+              conversations={conversations.value}
+              onDeleted={reloadAll}
+              onMenu={onMenu}
+            />
+          )}
+          {route.page === "memory" && (
+            <MemoryPage
+              key={route.agentId}
+              agentId={route.agentId}
+              agentName={nameAmong(agents.agents, route.agentId)}
+              memoryId={route.memoryId}
+              search={route.search ?? ""}
+              onMenu={onMenu}
+            />
+          )}
+          {route.page === "memories" && <MemoriesPage agents={agents} onMenu={onMenu} />}
+          {route.page === "conversation" && (
+            <ConversationPage
+              key={route.id}
+              id={route.id}
+              agents={agents.agents}
+              turnId={route.turnId}
+              listed={conversations.value && (conversations.value.find(({ id }) => id === route.id) ?? null)}
+              onListChanged={conversations.reload}
+              onDeleted={conversations.reload}
+              onMenu={onMenu}
+            />
+          )}
+        </main>
+      </Waiting>
     </div>
   );
 }

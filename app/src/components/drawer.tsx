@@ -1,11 +1,11 @@
-/** The list of conversations over the page, for small screens. */
+/** The menu over the page, for small screens. */
 import type { ReactNode } from "react";
 import { Modal } from "./modal.tsx";
 
 export function Drawer({ onClose, children }: { onClose: () => void; children: ReactNode }) {
   return (
     <Modal
-      aria-label="Conversations"
+      aria-label="Menu"
       onClose={onClose}
       className="m-0 h-full max-h-none w-72 max-w-[85vw] border-r border-line bg-sunken text-ink backdrop:bg-black/40"
     >

@@ -33,8 +33,10 @@ const NO_ERRORS: GateErrors = new Map();
 
 interface GateCardProps {
   gate: GateView;
-  /** The name of its node, or of the run. */
+  /** Its step, or the run. */
   place: string;
+  /** The row above the card shows the question. The card has it for screen readers only. */
+  isTitled?: boolean;
   /** The texts that the reader typed before. */
   texts: GateTexts;
   onType: (texts: GateTexts) => void;
@@ -46,7 +48,16 @@ interface GateCardProps {
   onLeave: () => void;
 }
 
-export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }: GateCardProps) {
+export function GateCard({
+  gate,
+  place,
+  isTitled = false,
+  texts,
+  onType,
+  answer,
+  onDone,
+  onLeave,
+}: GateCardProps) {
   const { kind, prompt, input, expiresAt, rule } = gate;
   const title = useId();
   const card = useRef<HTMLFormElement>(null);
@@ -117,7 +128,12 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
           </span>
         )}
       </div>
-      <h2 id={title} tabIndex={-1} data-question className="font-medium whitespace-pre-wrap wrap-anywhere">
+      <h2
+        id={title}
+        tabIndex={-1}
+        data-question
+        className={isTitled ? "sr-only" : "font-medium whitespace-pre-wrap wrap-anywhere"}
+      >
         {prompt === "" ? "An answer is needed." : prompt}
       </h2>
       {rule !== undefined && (

@@ -9,10 +9,11 @@ import { usePageTitle } from "../hooks/use-page-title.ts";
 import { nameAmong } from "../names.ts";
 import { conversationPath, runPath } from "../route.ts";
 import type { GateTexts } from "../runs/gate-form.ts";
+import { stepText } from "../runs/run-texts.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { GateCard } from "./gate-card.tsx";
-import { InboxRow } from "./inbox-row.tsx";
+import { InboxRow, rowTitle } from "./inbox-row.tsx";
 import { Link } from "./link.tsx";
 import { LoadMore } from "./load-more.tsx";
 import { Loading } from "./loading.tsx";
@@ -144,16 +145,22 @@ interface GateProps extends AnswerProps {
 
 function Gate({ request, ...rest }: GateProps) {
   const { question, node, runId, operationId, input, ...gate } = request;
-  const place = node ?? "The run";
   // The list leaves out an input that is too large, and an answer needs the input.
   if (input === undefined)
     return (
       <p className="rounded-xl border border-caution bg-surface p-3 text-sm">
-        {gate.prompt} Its input is too large for the list.{" "}
+        The input is too large for the list.{" "}
         <Link to={runPath(runId)} className="text-accent underline">
           Open the run to answer
         </Link>
       </p>
     );
-  return <GateCard {...rest} gate={{ ...gate, operationId, input, kind: question }} place={place} />;
+  return (
+    <GateCard
+      {...rest}
+      gate={{ ...gate, operationId, input, kind: question }}
+      place={stepText(node)}
+      isTitled={rowTitle(request) === gate.prompt}
+    />
+  );
 }

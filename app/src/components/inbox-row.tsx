@@ -29,8 +29,7 @@ export function InboxRow({ request, nameOf, isOpen, onToggle, children }: InboxR
   const now = new Date();
   const isTool = request.kind === "tool";
   const values = valuesOf(request.input);
-  const question = isTool ? request.elicitation?.message : request.prompt;
-  const title = question === undefined ? undefined : titleFrom(question, MAX_TEXT);
+  const title = rowTitle(request);
   return (
     <li
       data-testid="inbox-item"
@@ -46,7 +45,7 @@ export function InboxRow({ request, nameOf, isOpen, onToggle, children }: InboxR
         <Icon name={isTool ? "tool" : "graph"} className="text-caution" />
         <span className="min-w-0 flex-1">
           <span
-            className={`block truncate font-medium ${title === undefined ? "font-mono text-[0.8125rem]/5" : ""}`}
+            className={`block font-medium ${isOpen ? "wrap-anywhere" : "truncate"} ${title === undefined ? "font-mono text-[0.8125rem]/5" : ""}`}
           >
             {title ?? (isTool && request.name)}
           </span>
@@ -55,7 +54,7 @@ export function InboxRow({ request, nameOf, isOpen, onToggle, children }: InboxR
             {values !== "" && ` · ${values}`}
           </span>
         </span>
-        {requester !== undefined && (
+        {requester !== undefined && !isOpen && (
           <span className="max-w-32 truncate text-xs text-muted max-sm:sr-only">for {requester}</span>
         )}
         <time
@@ -72,6 +71,12 @@ export function InboxRow({ request, nameOf, isOpen, onToggle, children }: InboxR
       </div>
     </li>
   );
+}
+
+/** Returns the question of a request on one line, shortened; `undefined` for a call without a question. */
+export function rowTitle(request: WaitingApproval): string | undefined {
+  const question = request.kind === "tool" ? request.elicitation?.message : request.prompt;
+  return question === undefined ? undefined : titleFrom(question, MAX_TEXT);
 }
 
 /** Returns the amounts and dates of an input, or the input itself if it has none of them, on one line. */

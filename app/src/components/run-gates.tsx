@@ -4,7 +4,7 @@ import type { GateView, RunView, WorkflowDefinition } from "../../../src/client/
 import type { UseRunResult } from "../../../src/client/react/index.ts";
 import type { GateTexts } from "../runs/gate-form.ts";
 import type { RunLog } from "../runs/run-log.ts";
-import { answerText } from "../runs/run-texts.ts";
+import { answerText, stepText } from "../runs/run-texts.ts";
 import { GateCard } from "./gate-card.tsx";
 import { Icon } from "./icon.tsx";
 
@@ -161,6 +161,6 @@ function lostText({ prompt, node, token }: GateView, log: RunLog): string {
 }
 
 function placeOf({ node }: GateView, definition: WorkflowDefinition | undefined): string {
-  if (node === undefined) return "The run";
-  return definition?.nodes.find(({ ref }) => ref === node)?.name ?? node;
+  if (node === undefined) return stepText(undefined);
+  return stepText(definition?.nodes.find(({ ref }) => ref === node)?.name ?? node);
 }

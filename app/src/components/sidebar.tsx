@@ -125,7 +125,7 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
 }
 
 /** Returns the number of waiting requests, or `undefined`. */
-function badgeOf({ approvals, more }: UseApprovalsResult): string | undefined {
+export function badgeOf({ approvals, more }: UseApprovalsResult): string | undefined {
   return approvals.length === 0 ? undefined : `${approvals.length}${more ? "+" : ""}`;
 }
 

@@ -103,7 +103,9 @@ export function StartRun() {
             />
           )}
         </Field>
-        {form === undefined ? (
+        {workflow === "" && names.length > 0 && !isOther ? (
+          <p className="text-sm text-muted">Choose a workflow to see the fields of its input.</p>
+        ) : form === undefined ? (
           <Field label="Input (a JSON object)">
             {(control) => (
               <textarea

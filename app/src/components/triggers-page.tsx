@@ -10,6 +10,7 @@ import { type PageOptions, usePages } from "../hooks/use-pages.ts";
 import { useResource } from "../hooks/use-resource.ts";
 import { conversationPath, runPath } from "../route.ts";
 import { useSession } from "../session.ts";
+import { CodeBlock } from "./code-block.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { type Fact, Facts } from "./facts.tsx";
 import { Link } from "./link.tsx";
@@ -49,9 +50,20 @@ export function TriggersPage({ onMenu }: { onMenu: (() => void) | undefined }) {
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
         {triggers === undefined && error === undefined && <Loading label="Loading triggers" />}
         {triggers?.length === 0 && (
-          <p className="px-1 py-2 text-sm text-muted">
-            No triggers yet. Authors create them with POST /api/triggers.
-          </p>
+          <div className="space-y-2 px-1 py-2 text-sm text-muted">
+            <p>
+              No triggers yet. A trigger starts a run or a turn at a time, on a schedule, or when another
+              service calls its address. Authors create a trigger with a request, such as:
+            </p>
+            <div className="markdown text-ink">
+              <CodeBlock code={exampleAt(location.origin)} language="sh" />
+            </div>
+            <p>
+              <a href="/docs#triggers" className="text-accent hover:underline pointer-coarse:py-2">
+                All fields of a trigger
+              </a>
+            </p>
+          </div>
         )}
         <ul aria-label="Triggers" className="space-y-2">
           {triggers?.map((trigger) => (
@@ -116,6 +128,14 @@ function TriggerItem({ summary, onChanged }: { summary: Trigger; onChanged: () =
       {error !== "" && <ErrorNote text={error} />}
     </li>
   );
+}
+
+/** Returns a command that makes a trigger. */
+function exampleAt(server: string): string {
+  return `curl ${server}/api/triggers \\
+  -H 'content-type: application/json' \\
+  -d '{"when": {"cron": "30 6 * * mon-fri", "timeZone": "Europe/Berlin"},
+       "starts": {"workflow": "LIBRARY/WORKFLOW", "input": {}}}'`;
 }
 
 function whenText({ at, cron, timeZone }: Trigger["when"]): string {

@@ -1,6 +1,6 @@
 /** Notices of a turn: retries, tools that a client must run, failures that the turn survived, and its cost. */
 import type { TurnState } from "../../../src/client/index.ts";
-import { amountsText, count, wordsOf } from "../format.ts";
+import { amountsText, calledText, count, wordsOf } from "../format.ts";
 import { Icon } from "./icon.tsx";
 
 export function TurnNotes({ turn }: { turn: TurnState }) {
@@ -59,9 +59,14 @@ function awaitedOf({ items }: TurnState): string[] {
   });
 }
 
-/** Returns the usage of the turn, if it called a model. */
-function costOf({ spent }: TurnState): string[] {
+/** Returns the usage of the turn and of the work that it called, if it called a model. */
+function costOf({ spent, items }: TurnState): string[] {
   if (spent === undefined || spent.tokens === 0) return [];
-  const text = amountsText(spent);
+  const operations = items.flatMap((item) => (item.type === "tool" ? [item.operation] : []));
+  const called = calledText({
+    hasAgents: operations.some(({ agent }) => agent !== undefined),
+    hasRuns: operations.some(({ runId }) => runId !== undefined),
+  });
+  const text = `${amountsText(spent)}${called === undefined ? "" : ` with ${called}`}`;
   return [spent.estimated ? `About ${text}` : text];
 }

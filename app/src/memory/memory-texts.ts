@@ -1,5 +1,5 @@
 /** Display texts of memories. Pure. */
-import type { MemoryState } from "../../../src/protocol/memory.ts";
+import type { MemoryScope, MemoryState } from "../../../src/protocol/memory.ts";
 import type {
   MemoryAuthor,
   MemoryLogEntry,
@@ -13,6 +13,13 @@ export const STATE_TEXT: Record<MemoryState, string> = {
   current: "Current",
   ended: "Ended",
   archived: "Archived",
+};
+
+/** Explanations of the scopes. */
+export const SCOPE_TEXT: Record<MemoryScope, string> = {
+  agent: "Shared by all users of the agent",
+  user: "Separate for each user",
+  conversation: "Separate for each conversation",
 };
 
 /** Explanations of the states, for readers. */
@@ -100,8 +107,8 @@ export function countText(
 /** Returns how texts are compared by meaning. */
 export function embedderText(embedder: MemoryStatus["embedder"]): string {
   return embedder === null
-    ? "Searches compare words only: there is no embedder"
-    : `Embedder ${embedder.id}, ${embedder.dimensions} dimensions`;
+    ? "Searches compare words only, because no model for meanings is set up"
+    : `Searches compare words, and meanings with the model ${embedder.id}`;
 }
 
 /** Returns the pending work of the stores and its reason, or `undefined` if all work is done. */

@@ -58,7 +58,12 @@ export function countsText({ counts }: NodeVisits): string {
     const count = counts[state] ?? 0;
     return count === 0 ? [] : [`${count} ${COUNT_TEXT[state]}`];
   });
-  return parts.length === 0 ? "No token yet" : parts.join(", ");
+  return parts.length === 0 ? "Not reached yet" : parts.join(", ");
+}
+
+/** Returns the place of a question: its step, or the run. */
+export function stepText(step: string | undefined): string {
+  return step === undefined ? "The run" : `Step: ${step}`;
 }
 
 /** Returns who answered a question, such as "Approved by ada". */

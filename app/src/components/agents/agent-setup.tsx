@@ -3,6 +3,7 @@ import { useCallback } from "react";
 import type { AgentView } from "../../../../src/client/index.ts";
 import { callApi } from "../../api.ts";
 import { useResource } from "../../hooks/use-resource.ts";
+import { SCOPE_TEXT } from "../../memory/memory-texts.ts";
 import { type Fact, Facts } from "../facts.tsx";
 
 type OwnPersona = Extract<AgentView["persona"], { identity: unknown }>;
@@ -27,7 +28,7 @@ export function AgentSetup({ agent: { persona } }: { agent: AgentView }) {
     ["Model", modelProfileId === undefined ? "The default of this server" : nameOf(modelProfileId)],
     ["Tools", names.length === 0 ? "None" : names.map(nameOf).join(", ")],
     ["Skills", skills.length === 0 ? undefined : skills.map(nameOf).join(", ")],
-    ["Memory", memory?.scope === undefined ? undefined : `Scope ${memory.scope}`],
+    ["Memory", memory?.scope === undefined ? undefined : SCOPE_TEXT[memory.scope]],
   ];
   return (
     <section aria-labelledby="agent-setup" data-testid="agent-setup" className="space-y-3">
@@ -37,9 +38,12 @@ export function AgentSetup({ agent: { persona } }: { agent: AgentView }) {
       <Facts facts={facts} />
       <details open className="rounded-xl border border-line bg-surface">
         <summary className="rounded-xl px-4 py-2.5 text-sm font-medium">Instructions</summary>
-        <pre className="max-h-72 overflow-auto border-t border-line px-4 py-3 font-sans text-sm whitespace-pre-wrap wrap-anywhere">
-          {[systemPrompt, ...instructions].join("\n\n")}
-        </pre>
+        {/* The padding is around the part that scrolls, which shows whole lines. */}
+        <div className="border-t border-line px-4 py-3">
+          <pre className="max-h-70 overflow-auto font-sans text-sm/5 whitespace-pre-wrap wrap-anywhere">
+            {[systemPrompt, ...instructions].join("\n\n")}
+          </pre>
+        </div>
       </details>
     </section>
   );

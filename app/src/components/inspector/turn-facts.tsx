@@ -1,6 +1,6 @@
 /** The facts of a turn above its views: message, answer, status, person, times, tokens and cost. */
 import { type TurnView, textOf } from "../../../../src/client/index.ts";
-import { amountsText, durationText, momentOf, titleFrom } from "../../format.ts";
+import { amountsText, calledText, durationText, momentOf, titleFrom } from "../../format.ts";
 import { plainSnippet } from "../../inspector/plain-snippet.ts";
 import { turnPath } from "../../route.ts";
 import { Link } from "../link.tsx";
@@ -19,6 +19,10 @@ export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
   const { usage, cost, spent, latencyMs, createdAt, calls, versions = [] } = turn;
   const attempts = calls.reduce((sum, { outcome }) => sum + (outcome?.attempts ?? 0), 0);
   const { toolFailures = 0 } = turn.issues ?? {};
+  const called = calledText({
+    hasAgents: turn.moves.some(({ toolCall }) => toolCall?.agent !== undefined),
+    hasRuns: turn.moves.some(({ toolCall }) => toolCall?.runId !== undefined),
+  });
   const facts: [label: string, value: string][] = [
     ["Agent", nameOf(turn.agentId)],
     ["Started by", starterOf(turn, nameOf)],
@@ -51,6 +55,12 @@ export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
           </div>
         ))}
       </dl>
+      {called !== undefined && (
+        <p className="text-xs text-muted">
+          Tokens and cost without {called}. With {called}: {spent.estimated && "about "}
+          {amountsText(spent)}.
+        </p>
+      )}
       <p className="text-xs text-muted wrap-anywhere">
         Correlation <span className="font-mono">{turn.correlationId}</span>
       </p>

@@ -1,6 +1,14 @@
 /** One turn in the list: a row on large screens, and a card on small screens. */
 import type { TurnRecord } from "../../../../src/client/index.ts";
-import { amountsText, count, durationText, momentOf, STOP_CODE, titleFrom } from "../../format.ts";
+import {
+  amountsText,
+  calledText,
+  count,
+  durationText,
+  momentOf,
+  STOP_CODE,
+  titleFrom,
+} from "../../format.ts";
 import { turnPath } from "../../route.ts";
 import { Link } from "../link.tsx";
 import { TurnStatusBadge } from "./turn-status.tsx";
@@ -11,11 +19,15 @@ const MAX_TOOLS = 3;
 
 export function TurnRow({ turn, agentName }: { turn: TurnRecord; agentName: string }) {
   const { id, conversationId, errorCode, issues, createdAt, completedAt, tools, usage, cost, userId } = turn;
-  const { replacedBy } = turn;
+  const { replacedBy, targetKinds } = turn;
   const text = titleFrom(turn.messages[0]?.text ?? "", MAX_TEXT);
   const took = completedAt === null ? undefined : Date.parse(completedAt) - Date.parse(createdAt);
   const tokens = usage === null ? undefined : usage.inputTokens + usage.outputTokens;
   const amounts = amountsText({ ...(tokens === undefined ? {} : { tokens }), usd: cost ?? 0 });
+  const called = calledText({
+    hasAgents: targetKinds.includes("agent"),
+    hasRuns: targetKinds.includes("workflow"),
+  });
   const more = tools.length > MAX_TOOLS ? ` and ${tools.length - MAX_TOOLS} more` : "";
   return (
     <li>
@@ -50,7 +62,10 @@ export function TurnRow({ turn, agentName }: { turn: TurnRecord; agentName: stri
             )}
           </span>
         </span>
-        <span className="text-muted tabular-nums md:text-right">{amounts}</span>
+        <span className="text-muted tabular-nums md:text-right">
+          {amounts}
+          {amounts !== "" && called !== undefined && <span className="md:block"> without {called}</span>}
+        </span>
         <span className="text-right text-muted tabular-nums">{took !== undefined && durationText(took)}</span>
       </Link>
     </li>
