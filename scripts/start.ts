@@ -3,15 +3,19 @@
  *
  * START-1  All processes of a start end with it, for any reason of its end.
  * START-2  The ready message follows the first `GET /health` that returns 200.
+ * START-12  An invalid `DRAMATIS_MODEL` is refused in one line, before the server starts.
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { chosenModel } from "../src/model/provider-names.ts";
+import { DramatisError } from "../src/shared/errors.ts";
 import { writeDocsIndex } from "./build-docs-index.ts";
 import { buildConsole, CONSOLE } from "./console.ts";
 import { Failure } from "./failure.ts";
 import { onNpmDeath } from "./npm-death.ts";
 import { mayRestart } from "./restarts.ts";
 import { type Server, startServer } from "./server.ts";
+import { readVariables } from "./variables.ts";
 
 const USAGE = `Usage: npm start -- [--port N] [--persist DIR]
   --port     port of 127.0.0.1, 8787 by default; 0 selects a free port
@@ -46,6 +50,15 @@ function parseOptions() {
   }
 }
 
+/** Throws a `Failure` for an invalid `DRAMATIS_MODEL` of the shell or of `.dev.vars` (START-12). */
+function checkModel(): void {
+  try {
+    chosenModel({ ...readVariables(resolve(import.meta.dirname, "..")), ...process.env });
+  } catch (error) {
+    throw error instanceof DramatisError ? new Failure(error.message) : error;
+  }
+}
+
 /** Resolves on a signal to stop. */
 function stopRequested(): Promise<undefined> {
   return new Promise((resolve) => {
@@ -66,6 +79,7 @@ function run(server: Server, stopping: Promise<undefined>): Promise<string | und
 
 async function main(): Promise<void> {
   const options = readOptions();
+  checkModel();
   console.log(`Dramatis is starting with the state in ${options.persist}.`);
   writeDocsIndex();
   buildConsole();

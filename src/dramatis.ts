@@ -62,7 +62,7 @@ import type { McpList } from "./mcp/pins.ts";
 import { mcpServersOf } from "./mcp/servers.ts";
 import { IndexPool } from "./memory/corpus/index/pool.ts";
 import type { ModelProfile } from "./model/profile.ts";
-import type { DramatisEnv, DramatisOptions } from "./options.ts";
+import { type DramatisEnv, type DramatisOptions, OPTION_NAMES } from "./options.ts";
 import { strictestOf } from "./policy/gate.ts";
 import { sensitiveFiles } from "./policy/globs.ts";
 import { policyOf } from "./policy/policy.ts";
@@ -76,6 +76,7 @@ import { workspaceOf } from "./protocol/workspace.ts";
 import { defined } from "./shared/defined.ts";
 import { allowedHosts, listedIn } from "./shared/host-rules.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
+import { checkOptions } from "./shared/validation.ts";
 import {
   checkAgents,
   checkExecutor,
@@ -89,7 +90,7 @@ import {
 import { required, storesOf } from "./stores.ts";
 
 /**
- * Makes the Worker of an application. Export its classes under their own names, and its handler as the default.
+ * Makes the Worker of an application. Export its classes under their own names, and its handler as the default. Throws `INVALID_INPUT`.
  *
  * @example
  * const app = dramatis({ agents: [guide] });
@@ -97,6 +98,7 @@ import { required, storesOf } from "./stores.ts";
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
+  checkOptions("`dramatis()`", options, OPTION_NAMES);
   const { models = {}, policy = [] } = options;
   const gate = strictestOf(policyOf(policy), ...(options.gate === undefined ? [] : [options.gate]));
   const { libraries: inCode, agents } = collectAgents(options);
@@ -242,8 +244,8 @@ export function dramatis(options: DramatisOptions) {
       allowedHosts(noticeHosts(env));
       exporter(env);
       checkExports(env);
-      await checkExecutor(executorOf(env));
       if (models.default === undefined) defaultModelProfile(env, env.AI !== undefined);
+      await checkExecutor(executorOf(env));
       await declareAgents(durableActors(env), agents);
       const repositories = projects(env);
       if (repositories === null) return;

@@ -260,3 +260,11 @@ export interface DramatisOptions {
    */
   titles?: TitlePolicy;
 }
+
+/** The names of the options. */
+export const OPTION_NAMES: Record<keyof DramatisOptions, true> = {
+  ...{ agents: true, projects: true, workflows: true, libraries: true, artifactTypes: true, authorize: true },
+  ...{ models: true, tasks: true, a2a: true, memory: true, triggers: true, channels: true, workspaces: true },
+  ...{ telemetry: true, limits: true, cors: true, mcp: true, mcpServers: true, console: true, policy: true },
+  ...{ gate: true, location: true, retention: true, titles: true },
+};

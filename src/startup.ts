@@ -15,7 +15,7 @@ import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
 import type { AgentTarget, ToolDefinition } from "./protocol/definitions.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
-import { invalid, unavailable } from "./shared/errors.ts";
+import { dramatisError, invalid, unavailable } from "./shared/errors.ts";
 import { isAgentId } from "./shared/identifiers.ts";
 import { listIds } from "./shared/known-ids.ts";
 
@@ -87,11 +87,13 @@ export function missingParts(
   ];
 }
 
-/** Throws `UNAVAILABLE`, with the configuration to change, unless the executor answers an empty batch. */
+/** Throws `UNAVAILABLE`, or the executor's own error with the setting to change, unless the executor answers an empty batch. */
 export async function checkExecutor(executor: TaskExecutor): Promise<void> {
   try {
     await executor.run([], { report: async () => [], cancelled: async () => [] });
   } catch (cause) {
+    const reason = dramatisError(cause);
+    if (reason !== undefined) throw reason;
     throw unavailable(
       "Tools cannot run: the `Executor` does not answer. It must be the class of `dramatis()` or extend it, and a service binding `Executor` must have this class as its `entrypoint`.",
       { cause },

@@ -1,7 +1,6 @@
 /** Chooses the model of personas without a model profile, from the environment. Also takes its provider's base URL from there. */
 import type { ModelProfile, ProviderId } from "../model/profile.ts";
-import { invalid } from "../shared/errors.ts";
-import { findProvider, PROVIDER_NAMES } from "./formats/lookup.ts";
+import { chosenModel } from "../model/provider-names.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
 
 /** Variables of the environment; a blank one counts as absent. */
@@ -37,8 +36,8 @@ const WORKERS_AI_MODEL = "@cf/meta/llama-3.3-70b-instruct-fp8-fast";
  * @example defaultModelProfile({ DRAMATIS_MODEL: "openai/gpt-4.1-mini" }, false)
  */
 export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean): ModelProfile {
-  const chosen = env.DRAMATIS_MODEL?.trim();
-  if (chosen) return chosenProfile(chosen, env);
+  const chosen = chosenModel(env);
+  if (chosen !== undefined) return atBaseUrl(chosen, env);
   const choice = CHOICES.find(([provider]) => isSetUp(provider, env));
   if (choice !== undefined) return atBaseUrl({ provider: choice[0], modelId: choice[1] }, env);
   return hasAiBinding ? { provider: "workers-ai", modelId: WORKERS_AI_MODEL } : OFFLINE_PROFILE;
@@ -54,22 +53,6 @@ export function missingKey(env: ModelEnvironment, hasAiBinding: boolean): string
 export function atBaseUrl(profile: ModelProfile, env: ModelEnvironment): ModelProfile {
   const baseUrl = read(env, httpProvider(profile.provider)?.baseUrlName).replace(/\/+$/, "");
   return profile.baseUrl !== undefined || baseUrl === "" ? profile : { ...profile, baseUrl };
-}
-
-function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
-  const [, name, modelId] = /^([^/]+)\/(.+)$/s.exec(chosen) ?? [];
-  const provider = name === undefined ? undefined : findProvider(name);
-  if (provider === undefined || modelId === undefined) {
-    const example = CHOICES[0].join("/");
-    // Omit the value, because `/health` is public and the value may be a misplaced secret.
-    throw invalid(
-      `DRAMATIS_MODEL must be "provider/model", such as "${example}". Providers are ${PROVIDER_NAMES.join(", ")}.`,
-    );
-  }
-  const profile = atBaseUrl({ provider, modelId }, env);
-  if (name === "local" && profile.baseUrl === undefined)
-    throw invalid("A local model needs the address of its server: set OPENAI_BASE_URL.");
-  return profile;
 }
 
 function isSetUp(provider: ProviderId, env: ModelEnvironment): boolean {

@@ -44,6 +44,9 @@ export function requestFailure({ code, status, detail }: DramatisClientError, ur
       return `${code}: ${detail} See your roles with: dramatis doctor`;
     case "PERMISSION_DENIED":
       return `${code}: ${detail} See your roles with: dramatis doctor`;
+    case "NOT_FOUND":
+      // Another server of this machine may have the agent.
+      return `${code}: ${detail.replace(/^There is no agent "[^"]*"(?=\.)/, (found) => `${found} at ${url}`)}`;
     default:
       return status === 0 ? detail : `${code}: ${detail}`;
   }

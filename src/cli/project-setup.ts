@@ -3,6 +3,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { chosenModel } from "../model/provider-names.ts";
+import { DramatisError } from "../shared/errors.ts";
 import { hostProblem, listedIn } from "../shared/host-rules.ts";
 import { piecesOf, similarity } from "../shared/known-ids.ts";
 import { redactSecrets } from "../shared/redact.ts";
@@ -39,9 +41,6 @@ export function isSecret(name: string, value: unknown): boolean {
 /** Returns the problems of the variables for this machine. */
 export function variableProblems(folder: string, read: Read): ProjectProblem[] {
   const variables = parseEnv(read(".dev.vars") ?? "");
-  const { DRAMATIS_MODEL: model, ...others } = variables;
-  const [, provider = ""] = /^([^/]+)\/./.exec(model ?? "") ?? [];
-  const key = { openai: "OPENAI", anthropic: "ANTHROPIC", gemini: "GEMINI" }[provider];
   return [
     ...[".dev.vars", ".env"]
       .filter((path) => isExposed(folder, path, read))
@@ -68,17 +67,27 @@ export function variableProblems(folder: string, read: Read): ProjectProblem[] {
       if (meant === undefined || VARIABLES.includes(name)) return [];
       return warning(`.dev.vars: Nothing reads ${name}. Did you mean ${meant}?`);
     }),
-    ...(model !== undefined && provider === ""
-      ? [failed(`.dev.vars: DRAMATIS_MODEL must be "provider/model", such as openai/gpt-4.1-mini.`)]
-      : []),
-    ...(key !== undefined && !others[`${key}_API_KEY`] && !others[`${key}_BASE_URL`]
-      ? [
-          failed(
-            `.dev.vars: DRAMATIS_MODEL needs ${key}_API_KEY, or ${key}_BASE_URL of a server without keys. Add it.`,
-          ),
-        ]
-      : []),
+    ...modelProblems(variables),
   ];
+}
+
+const KEYS: Partial<Record<string, string>> = {
+  ...{ openai: "OPENAI", "openai-responses": "OPENAI", anthropic: "ANTHROPIC", gemini: "GEMINI" },
+};
+
+function modelProblems(variables: NodeJS.Dict<string>): ProjectProblem[] {
+  try {
+    const key = KEYS[chosenModel(variables)?.provider ?? ""];
+    if (key === undefined || variables[`${key}_API_KEY`] || variables[`${key}_BASE_URL`]) return [];
+    return [
+      failed(
+        `.dev.vars: DRAMATIS_MODEL needs ${key}_API_KEY, or ${key}_BASE_URL of a server without keys. Add it.`,
+      ),
+    ];
+  } catch (error) {
+    if (!(error instanceof DramatisError)) throw error;
+    return [failed(`.dev.vars: ${error.message}`)];
+  }
 }
 
 function isExposed(folder: string, path: string, read: Read): boolean {

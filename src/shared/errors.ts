@@ -108,6 +108,13 @@ export const unavailable = (message: string, options?: ErrorOptions) =>
 /** The result of an RPC between actors: a value, or an error as data. */
 export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
 
+/** Returns a thrown error as `DramatisError`, also after an RPC, which keeps the code but not the class; `undefined` for other errors. */
+export function dramatisError(error: unknown): DramatisError | undefined {
+  if (error instanceof DramatisError) return error;
+  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
+  return isErrorCode(error.code) ? new DramatisError(error.code, error.message, { cause: error }) : undefined;
+}
+
 /** Reports whether an error has one of these codes. */
 export function hasCode(error: unknown, ...codes: readonly ErrorCode[]): error is DramatisError {
   return error instanceof DramatisError && codes.includes(error.code);

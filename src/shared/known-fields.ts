@@ -1,8 +1,8 @@
 /**
  * The fields of schemas, and the field that an author may have meant by an unknown field. Pure.
  *
- * FIELD-1  An error for an unknown field suggests the most similar field of the schema at any depth, with its path from the top.
- *          A name of less than four characters, such as `id`, suggests only fields of its own object.
+ * FIELD-1  An error for an unknown field suggests the most similar field of the schema at any depth. A field beside the unknown field has
+ *          its name alone. Another field has its path from the top. A name of less than four characters, such as `id`, suggests only fields of its own object.
  * FIELD-2  A suggestion differs from the unknown name in at most half of the characters of the longer name. Without a suggestion, the error
  *          lists the known fields of the object.
  */
@@ -45,7 +45,7 @@ export function fieldAdvice(schema: z.ZodType, path: readonly PropertyKey[]): st
   return names.length === 0 ? "" : ` Known fields: ${names.slice(0, MAX_LISTED).join(", ")}${more}.`;
 }
 
-/** Returns the path of the field that an unknown field at `path` may mean, such as `identity.modelProfileId`, if a field is similar. */
+/** Returns the field that an unknown field at `path` may mean, if a field is similar: `task` beside it, or `identity.modelProfileId` elsewhere. */
 function meantField(schema: z.ZodType, path: readonly PropertyKey[]): string | undefined {
   const name = String(path.at(-1) ?? "");
   if (name.length > MAX_NAME_LENGTH) return undefined;
@@ -63,6 +63,7 @@ function meantField(schema: z.ZodType, path: readonly PropertyKey[]): string | u
     if (best === undefined || rank > best.rank) best = { field, rank };
   }
   if (best === undefined) return undefined;
+  if (isBeside(best.field, parent)) return best.field.at(-1);
   const shared = sharedLength(best.field, parent);
   return best.field.map((name, at) => (name !== ANY ? name : at < shared ? parent[at] : "[]")).join(".");
 }

@@ -28,6 +28,19 @@ export function idLister(ids: readonly string[], limit = MAX_LISTED_IDS): (wante
   };
 }
 
+/** The lowest similarity of a name that an author may have meant. */
+const SIMILAR = 0.7;
+
+/** Returns the question for the most similar name, with a space before it; empty if no name is similar. */
+export function didYouMean(wanted: string, names: readonly string[]): string {
+  const own = piecesOf(wanted);
+  const [meant] = names
+    .map((name) => ({ name, alike: similarity(own, piecesOf(name)) }))
+    .filter(({ alike }) => alike > SIMILAR)
+    .sort((one, other) => other.alike - one.alike);
+  return meant === undefined ? "" : ` Did you mean "${meant.name}"?`;
+}
+
 /** Returns the characters and the pairs of neighbours. Swapped letters keep all characters. Other typing errors keep most of both. */
 export function piecesOf(id: string): Set<string> {
   const characters = [...foldedId(id)];

@@ -6,6 +6,7 @@
 import type { z } from "zod";
 import { type DramatisError, type InputIssue, invalid } from "./errors.ts";
 import { fieldAdvice } from "./known-fields.ts";
+import { didYouMean, listIds } from "./known-ids.ts";
 import { shorten } from "./text.ts";
 
 const MAX_ISSUES = 20;
@@ -39,6 +40,15 @@ export function validate<Schema extends z.ZodType>(
   if (parsed.success) return parsed.data;
   const errors = inputIssues(parsed.error, base, schema);
   throw invalid(`${name} is not valid: ${issuesText(errors)}`, { errors });
+}
+
+/** Throws `INVALID_INPUT` for an option that is not a member of `known`. `what` names the owner of the options in the message. */
+export function checkOptions(what: string, options: object, known: object): void {
+  const names = Object.keys(known);
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown === undefined) return;
+  const advice = didYouMean(unknown, names) || ` The options are: ${listIds(unknown, names)}.`;
+  throw invalid(`${what} has no option "${unknown}".${advice}`);
 }
 
 /** As `validate`, for a request by RPC: its members that are `undefined` count as absent. */

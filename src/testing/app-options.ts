@@ -6,8 +6,7 @@ import { type Gate, strictestOf } from "../policy/gate.ts";
 import { type PolicyRule, policyOf } from "../policy/policy.ts";
 import type { PersonaSource } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
-import { invalid } from "../shared/errors.ts";
-import { listIds } from "../shared/known-ids.ts";
+import { checkOptions } from "../shared/validation.ts";
 import type { HttpAnswer } from "./world/scripted-http.ts";
 import type { McpDoubles, RemoteAnswer } from "./world/scripted-servers.ts";
 import type { WorldParts } from "./world/test-world.ts";
@@ -51,11 +50,7 @@ const OPTIONS: Record<keyof TestAppOptions, true> = {
 
 /** Returns the parts of a world from the options of an application. Throws `INVALID_INPUT` for an unknown option. */
 export function worldParts(options: TestAppOptions): WorldParts {
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(OPTIONS, name));
-  if (unknown !== undefined)
-    throw invalid(
-      `A test app has no option "${unknown}". The options are: ${listIds(unknown, Object.keys(OPTIONS))}.`,
-    );
+  checkOptions("A test app", options, OPTIONS);
   const { projects, artifactTypes, workspaces, http, mcpTools, remoteAgents, ...rest } = options;
   const { gate: own, policy = [], ...application } = rest;
   const { libraries, agents } = collectAgents(application);

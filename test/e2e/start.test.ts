@@ -221,6 +221,15 @@ describe("a running start", () => {
     expect(taken).toMatchObject({ code: 1, output: expect.stringContaining('Write them after "--".') });
   });
 
+  it("G3 START-12 refuses an invalid DRAMATIS_MODEL in one line, before the server starts", async () => {
+    const unused = join(folder, "unused");
+    const refused = await failedStart(["--persist", unused], { DRAMATIS_MODEL: "opnai/gpt-4.1-mini" });
+    expect(refused.code).toBe(1);
+    expect(refused.output).toMatch(/^DRAMATIS_MODEL must be .*Did you mean "openai"\? Providers are .*\.$/m);
+    expect(refused.output).not.toMatch(/is starting|^\s+at /m);
+    expect(readdirSync(folder)).not.toContain("unused");
+  });
+
   it("G3 refuses a folder that cannot hold state, and names the fix", async () => {
     const file = join(folder, "file");
     writeFileSync(file, "");

@@ -327,6 +327,12 @@ describe("providers and the default profile", () => {
       expect.objectContaining({ code: "INVALID_INPUT" }),
     );
   });
+
+  test("a misspelt provider is answered with the provider that is meant, and without the value", () => {
+    const refused = (model: string) => () => defaultModelProfile({ DRAMATIS_MODEL: model }, true);
+    expect(refused("opnai/gpt-4.1-mini")).toThrow(/^(?!.*opnai).*Did you mean "openai"\? Providers are /);
+    expect(refused("sk-proj-1/x")).toThrow(/^(?!.*sk-proj|.*Did you mean)/);
+  });
 });
 
 function callsOf({ tool_calls: calls }: JsonObject): JsonObject[] {

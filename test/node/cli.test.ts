@@ -375,6 +375,19 @@ test("G23 a refusal that no role can lift does not advise to look at roles", () 
   expect(line("Only operators may read this.")).toContain("dramatis doctor");
 });
 
+test("G23 an agent that is not there is named with the server, because another server may have it", () => {
+  const detail = 'There is no agent "asistant". Did you mean "assistant"? Known agents: assistant.';
+  const line = (text: string) =>
+    requestFailure(
+      new DramatisClientError({ code: "NOT_FOUND", detail: text, status: 404 }),
+      "http://localhost:8787",
+    );
+  expect(line(detail)).toBe(
+    'NOT_FOUND: There is no agent "asistant" at http://localhost:8787. Did you mean "assistant"? Known agents: assistant.',
+  );
+  expect(line('The turn "turn_x" was not found.')).toBe('NOT_FOUND: The turn "turn_x" was not found.');
+});
+
 const OPERATIONS = operationsOf({
   paths: {
     "/api/things/{id}": {

@@ -197,6 +197,15 @@ describe("I7 COLLECT-2: mistakes are typed errors that say what to change", () =
       expect.objectContaining({ code: "INVALID_INPUT", message: expect.stringContaining(message) }),
     );
 
+  it("I7 AGENTCODE-2 refuses an unknown scope and other settings in the words of `defineAgent`", () => {
+    const made = (options: object) => () => agentNamed("guide", options);
+    expect(made({ memory: "users" })).toThrow(
+      'Agent "guide" is not valid: /memory: Must be "agent", "user" or "conversation", or the memory settings',
+    );
+    expect(made({ memory: { extract: true } })).toThrow(/^Agent "guide": \/memory\/scope: /);
+    expect(made({ budget: { tokenz: 1 } })).toThrow(/^Agent "guide" is not valid: \/budget\/tokenz: /);
+  });
+
   it("I7 COLLECT-2 refuses two different tools, agents or tasks with one id", () => {
     const two = [
       agentNamed("one", { tools: [toolNamed("x")] }),

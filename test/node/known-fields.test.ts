@@ -1,4 +1,5 @@
 /** Suggestions for unknown fields. */
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { actionBody, workflowBody } from "../../src/http/openapi/library-views.ts";
@@ -11,6 +12,7 @@ import {
 import { defineTask } from "../../src/library/define/define-task.ts";
 import { defineWorkflow, node } from "../../src/library/define/define-workflow.ts";
 import { inputSchemaOf } from "../../src/library/definitions/json-schema-of.ts";
+import { didYouMean } from "../../src/shared/known-ids.ts";
 import { validate } from "../../src/shared/validation.ts";
 
 /** Calls with fields that the types do not have. */
@@ -38,7 +40,7 @@ describe("FIELD-1 an unknown field suggests the field that is meant", () => {
       loosely((persona) => definePersona("seller", persona), {
         identity: { ...identity, system_prompts: "" },
       }),
-      'Did you mean "identity.systemPrompt"?',
+      '/identity/system_prompts: Unknown field. Did you mean "systemPrompt"?',
     ],
     [
       "of a persona, two levels down",
@@ -46,7 +48,7 @@ describe("FIELD-1 an unknown field suggests the field that is meant", () => {
         identity,
         tools: { toolIds: [], constraints: { maxMoves: 3 } },
       }),
-      'Did you mean "tools.constraints.maxMovesPerTurn"?',
+      '/tools/constraints/maxMoves: Unknown field. Did you mean "maxMovesPerTurn"?',
     ],
     ["of a tool", loosely(defineTool as never, { ...tool, effects: "pure" }), 'Did you mean "effect"?'],
     [
@@ -73,6 +75,16 @@ describe("FIELD-1 an unknown field suggests the field that is meant", () => {
       'Did you mean "outputMapping"?',
     ],
     [
+      "of a node of a workflow",
+      () =>
+        defineWorkflow("a", {
+          input: z.object({}),
+          initialNode: "start",
+          nodes: [node("start", { tsk: "lib/a" } as object)],
+        }),
+      '/nodes/0/tsk: Unknown field. Did you mean "task"?',
+    ],
+    [
       "of a library",
       loosely((contents) => defineLibrary("acme", contents), { persona: [] }),
       'Did you mean "personas"?',
@@ -93,10 +105,10 @@ describe("FIELD-1 an unknown field suggests the field that is meant", () => {
       '/items/0/maxAttempts: Unknown field. Did you mean "items.0.retry.maxAttempts"?',
     );
     expect(check({ items: [], byName: { ada: { retries: {} } } })).toThrow(
-      'Did you mean "byName.ada.retry"?',
+      '/byName/ada/retries: Unknown field. Did you mean "retry"?',
     );
     expect(check({ items: [], byName: {}, either: { kind: "a", size: 1, sizes: 2 } })).toThrow(
-      'Did you mean "either.size"?',
+      '/either/sizes: Unknown field. Did you mean "size"?',
     );
   });
 
@@ -163,4 +175,19 @@ test.each([
   ["a workflow", workflowBody, '{"id": "greet", "__proto__": {"nodes": []}}'],
 ])("a body of %s with a field `__proto__` is refused", (_, schema, body) => {
   expect(() => validate(schema, JSON.parse(body))).toThrow("/__proto__: Unknown field.");
+});
+
+describe("a name that is meant", () => {
+  const letters = fc.uniqueArray(fc.constantFrom(..."abcdefghijklmnop"), { minLength: 6, maxLength: 12 });
+
+  test("is found if a letter lacks, and is always one of the names", () => {
+    fc.assert(
+      fc.property(letters, fc.nat(), fc.array(fc.string()), (name, at, others) => {
+        const wanted = name.toSpliced(at % name.length, 1).join("");
+        expect(didYouMean(wanted, [name.join("")])).toBe(` Did you mean "${name.join("")}"?`);
+        const names = ["", ...others.map((other) => ` Did you mean "${other}"?`)];
+        expect(names).toContain(didYouMean(wanted, others));
+      }),
+    );
+  });
 });

@@ -105,7 +105,11 @@ describe("defining a tool", () => {
     ["an id of other characters", { id: "search docs" }, /"search docs".*letters, digits, underscores/],
     ["a name that is no id", { name: "_" }, /id "_".*begins with a letter/],
     ["a timeout beyond 15 minutes", { timeoutMs: 900_001 }, /\/timeoutMs.*900000/],
-    ["an input that is no object", { input: z.string() }, /wrap it in z\.object/],
+    [
+      "an input that is no object",
+      { input: z.string() },
+      /^Tool "tool" is not valid: \/input: .*Wrap it in z\.object/,
+    ],
     ["an input that JSON does not have", { input: z.object({ at: z.date() }) }, /JSON Schema.*Date/],
     ["no name", { name: undefined }, /^The tool is not valid: \/name: Is required/],
     ["no input", { input: undefined }, /"tool".*\/input: Must be a schema of zod/],

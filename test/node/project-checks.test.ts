@@ -295,6 +295,24 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
     'DRAMATIS_MODEL must be "provider/model"',
   ],
   [
+    "a misspelt provider of a model",
+    (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=opnai/gpt-4.1-mini\n"),
+    "failed",
+    'Did you mean "openai"? Providers are workers-ai, openai,',
+  ],
+  [
+    "a local model without a server",
+    (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=local/qwen3\nOPENAI_API_KEY=k\n"),
+    "failed",
+    "DRAMATIS_MODEL has a local model, which needs the address of its server. Set OPENAI_BASE_URL.",
+  ],
+  [
+    "a model by another name of its provider, without a key",
+    (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=google/gemini-3.8-flash\n"),
+    "failed",
+    "DRAMATIS_MODEL needs GEMINI_API_KEY, or GEMINI_BASE_URL",
+  ],
+  [
     "a model without a key",
     (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=anthropic/claude-haiku-5-5\n"),
     "failed",

@@ -314,3 +314,41 @@ describe("TASKDEF-3 the attempts of a task of a function", () => {
     expect(() => define({ retry: { maxAttempts: 2 } })).toThrow(/`once` task has one attempt/);
   });
 });
+
+describe("TASKDEF-1 errors name what the author of code wrote", () => {
+  const loose = (change: object) => ({
+    ...{ id: "count", input: z.object({}), ...change },
+    ...("steps" in change ? {} : { execute: () => null }),
+  });
+
+  test.each<[string, (options: never) => unknown, object, string]>([
+    [
+      "an option of a task",
+      defineTask,
+      { effct: "pure" },
+      'Task "count" is not valid: /effct: Unknown field.',
+    ],
+    [
+      "an option of an action",
+      defineAction,
+      { effct: "pure" },
+      'Action "count" is not valid: /effct: Unknown',
+    ],
+    [
+      "an input",
+      defineTask,
+      { input: z.string() },
+      'Task "count" is not valid: /input: Must describe an object.',
+    ],
+    [
+      "an input of steps",
+      defineTask,
+      { input: z.string(), steps: [step("a", { action: { kind: "mock.return", value: 1 } })] },
+      'Task "count" is not valid: /input: Must describe an object.',
+    ],
+    ["no id", defineTask, { id: undefined }, "The task is not valid: "],
+  ])("%s", (_, define, change, message) => {
+    // SAFETY: what an author without types may write.
+    expect(() => define(loose(change) as never)).toThrow(message);
+  });
+});

@@ -210,8 +210,9 @@ describe("agents", () => {
     await vi.waitFor(async () => expect(await listed()).toHaveLength(12), { timeout: 10_000 });
     const unknown = { agentId: "asistant" };
     const { detail } = (await post("/api/conversations", unknown, principal)).body;
-    expect(detail).toMatch(
-      /^There is no agent "asistant"\. Known agents: assistant, (?:clerk-\d+, ){9}and more\.$/,
+    const clerks = ids.slice(1).toSorted().slice(0, 9).join(", ");
+    expect(detail).toBe(
+      `There is no agent "asistant". Did you mean "assistant"? Known agents: assistant, ${clerks}, and more.`,
     );
     for (const path of ["", "/memories", "/export", "/usage"])
       expect((await get(`/api/agents/asistant${path}`, principal)).body.detail).toBe(detail);
@@ -305,6 +306,14 @@ describe("conversations", () => {
       "INVALID_INPUT",
       "/projectId",
     );
+  });
+
+  test("a browser at the address of an agent is sent to its page of the console", async () => {
+    const visit = (path: string, accept: string) => send(path, { headers: { accept }, redirect: "manual" });
+    const shown = await visit("/agents/assistant", "text/html,application/xhtml+xml,*/*;q=0.8");
+    expect([shown.status, shown.headers.get("location")]).toEqual([302, "/a/assistant"]);
+    expect((await visit("/agents/assistant", "*/*")).status).toBe(404);
+    expect((await visit("/agents/a/b", "text/html")).status).toBe(404);
   });
 
   test("an unknown id, an unknown operation and a wrong choice get different errors", async () => {

@@ -1,6 +1,6 @@
 /** The start of an application: the agents that its code declares, and its answers until it is ready. */
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
@@ -182,6 +182,12 @@ describe("READY-1 a runtime that is not ready", () => {
 
   test.each<[string, Partial<DramatisOptions>, object, string]>([
     ["an Executor that does not answer", { agents }, { Executor: silent }, "`Executor` must have this class"],
+    [
+      "an Executor with an unusable setting of its own",
+      { agents },
+      { Executor: exports.MisconfiguredExecutor },
+      'Did you mean \\"openai\\"? Providers are ',
+    ],
     ["a library that is not deployed", { agents: [{ id: "ready-lost", persona: "tset/plain" }] }, {}, "tset"],
     ["an unusable DRAMATIS_MODEL", {}, { DRAMATIS_MODEL: "sk-proj-1" }, "DRAMATIS_MODEL must be"],
     ["a key instead of a provider", {}, { DRAMATIS_MODEL: "sk-proj-1/x" }, "DRAMATIS_MODEL must be"],
@@ -209,4 +215,10 @@ describe("READY-1 a runtime that is not ready", () => {
       expect(body).not.toContain("sk-proj-1");
     }
   });
+});
+
+test("an option that `dramatis()` does not have is refused when the Worker starts", () => {
+  const refused = (options: object) => () => dramatis(options);
+  expect(refused({ agent: [] })).toThrow('`dramatis()` has no option "agent". Did you mean "agents"?');
+  expect(refused({ zebra: 1 })).toThrow(/^`dramatis\(\)` has no option "zebra"\. The options are: /);
 });

@@ -185,6 +185,13 @@ const app = dramatis({
 
 export const { Conversation, Agent, Coordinator, Trigger, Channel, EventLog, Workspace, Executor } = app;
 
+/** The executor of a Worker with an unusable setting. */
+export class MisconfiguredExecutor extends app.Executor {
+  constructor(context: ExecutionContext, env: Cloudflare.Env) {
+    super(context, { ...env, DRAMATIS_MODEL: "opnai/gpt-4.1-mini" });
+  }
+}
+
 /** Takes a mail, as Cloudflare Email Routing does. */
 export const { email } = app.handler;
 

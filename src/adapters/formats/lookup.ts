@@ -1,12 +1,13 @@
 /**
- * Format adapters by provider, and the names of providers.
+ * Format adapters by provider.
  *
  * The folder of a format has `adapter.ts` (requests: parameters, tools, structured output), `messages.ts` (the conversation in the
  * provider's form) and `decoder.ts` (replies, payload by payload).
  * OpenAI's Chat Completions and Workers AI share `chat`. All formats share `common`.
  */
 import type { AdapterLookup, FormatAdapter } from "../../model/format-adapter.ts";
-import { PROVIDERS, type ProviderId } from "../../model/profile.ts";
+import type { ProviderId } from "../../model/profile.ts";
+import { findProvider, PROVIDER_NAMES } from "../../model/provider-names.ts";
 import { invalid } from "../../shared/errors.ts";
 import { aiSdkFormat } from "./ai-sdk/adapter.ts";
 import { anthropicFormat } from "./anthropic/adapter.ts";
@@ -31,19 +32,6 @@ const ADAPTERS: Readonly<Record<ProviderId, FormatAdapter>> = {
  * @example adapterFor("openai").buildRequest(profile, context)
  */
 export const adapterFor: AdapterLookup = (provider) => ADAPTERS[provider];
-
-const ALIASES: ReadonlyMap<string, ProviderId> = new Map<string, ProviderId>([
-  ...PROVIDERS.map((provider) => [provider, provider] as const),
-  ["cloudflare", "workers-ai"],
-  ["google", "gemini"],
-  ["local", "openai"],
-]);
-
-export const PROVIDER_NAMES: readonly string[] = [...ALIASES.keys()];
-
-export function findProvider(name: string): ProviderId | undefined {
-  return ALIASES.get(name);
-}
 
 /** Returns the provider of a name or an alias (`cloudflare`, `google`, `local`); throws `INVALID_INPUT` for other names. */
 export function resolveProvider(name: string): ProviderId {

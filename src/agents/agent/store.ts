@@ -2,7 +2,7 @@
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { conflict, invalid, notFound } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import { listIds } from "../../shared/known-ids.ts";
+import { didYouMean, listIds } from "../../shared/known-ids.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../shared/page.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
@@ -102,8 +102,9 @@ export class AgentStore {
     const identity = this.find();
     if (identity !== undefined) return identity;
     const id = this.idOf();
-    const others = known.length === 0 ? "" : ` Known agents: ${listIds(id, known, MAX_KNOWN_AGENTS)}.`;
-    throw notFound(`There is no agent "${id}".${others}`);
+    const others =
+      known.length === 0 ? "" : ` Known agents: ${listIds(id, known.toSorted(), MAX_KNOWN_AGENTS)}.`;
+    throw notFound(`There is no agent "${id}".${didYouMean(id, known)}${others}`);
   }
 
   /** Adds a conversation once. Throws `INVALID_INPUT` for an invalid id, and as `identity`. */

@@ -95,7 +95,12 @@ export function empty(): Response {
 }
 
 /** The answer for paths that do not exist. */
-export function noOperation({ req: { method, path } }: Context): Response {
+/** Sends a browser at `/agents/ID` to the agent's page of the console. Other requests are answered as not found. */
+export function noOperation(context: Context): Response {
+  const { method, path } = context.req;
+  const [, agent] = /^\/agents\/([^/]+)$/.exec(path) ?? [];
+  if (agent !== undefined && method === "GET" && context.req.header("accept")?.includes("text/html"))
+    return context.redirect(`/a/${agent}`);
   const message = `There is no operation \`${method} ${path}\`. Check the method and the path: /docs lists them.`;
   return problemOf(notFound(message), "");
 }

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Persona } from "../../protocol/definitions.ts";
-import type { MemoryScope } from "../../protocol/memory.ts";
+import { MEMORY_SCOPES, type MemoryScope } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { invalid } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -24,7 +24,7 @@ import {
 } from "../tasks/built.ts";
 import type { Defined } from "../tools/tool.ts";
 import { defineModelProfile } from "./define.ts";
-import { definePersona, type PersonaOptions } from "./define-persona.ts";
+import { type PersonaOptions, personaOf } from "./define-persona.ts";
 
 export type { AgentInCode } from "../tasks/built.ts";
 
@@ -66,11 +66,16 @@ const optionsSchema = z.strictObject({
   id: agentIdSchema,
   instructions: z.string("Must be a text that tells the model its role.").min(1),
   ...Object.fromEntries(
-    ["name", "description", "titles", "budget", "examples", "knowledge", "skills", "memory"].map((name) => [
+    ["name", "description", "titles", "budget", "examples", "knowledge", "skills"].map((name) => [
       name,
       z.unknown().optional(),
     ]),
   ),
+  memory: z
+    .custom((value) => typeof value !== "string" || MEMORY_SCOPES.some((scope) => scope === value), {
+      error: `Must be "agent", "user" or "conversation", or the memory settings of a persona.`,
+    })
+    .optional(),
   projectIds: z.array(definitionIdSchema).min(1).optional(),
   model: z
     .custom((value) => isObject(value) || (typeof value === "string" && /^[^/]+\/./.test(value)), {
@@ -123,11 +128,12 @@ export function defineAgent(options: AgentOptions): AgentInCode {
     throw invalid(message);
   }
   const profile = profileOf(id, model);
-  const persona = definePersona(id, {
+  const given = {
     ...others,
     identity: { systemPrompt: instructions, ...defined({ modelProfileId: profile?.id }) },
     ...defined({ memory: typeof memory === "string" ? { scope: memory, extract: true } : memory }),
-  });
+  };
+  const persona = personaOf(id, given, what);
   return {
     ...persona,
     made: "agent",

@@ -21,9 +21,14 @@ export interface PersonaOptions extends Omit<Persona, "memory"> {
  * @example definePersona("guide", { identity: { systemPrompt: "You help travellers." }, tools: { toolIds: ["weather"] } });
  */
 export function definePersona(id: string, persona: PersonaOptions): DefinedPersona {
+  return personaOf(id, persona, `Persona "${id}"`);
+}
+
+/** As `definePersona`. `what` names the persona in errors, as its author knows it. */
+export function personaOf(id: string, persona: PersonaOptions, what: string): DefinedPersona {
   const workflows = HOOKS.flatMap((name) => workflowIn(persona?.memory?.[name]) ?? []);
-  const definition = validate(personaSchema, withReferences(persona), "", `Persona "${id}"`);
-  checkScope(id, definition);
+  const definition = validate(personaSchema, withReferences(persona), "", what);
+  checkScope(what, definition);
   return {
     ...withId(checkedId("persona", id), definition),
     ...(workflows.length === 0 ? {} : { workflows: [...new Set(workflows)] }),
@@ -31,11 +36,11 @@ export function definePersona(id: string, persona: PersonaOptions): DefinedPerso
 }
 
 /** Throws `INVALID_INPUT` for a persona that uses memory without a scope (MEMSET-1). */
-function checkScope(id: string, { memory }: Persona): void {
+function checkScope(what: string, { memory }: Persona): void {
   const [setting] = settingsWithoutScope(memory);
   if (setting === undefined) return;
   const message = `\`memory.${setting}\` uses the agent's memory, so add \`scope\` beside it. "user" separates the memories of users. "agent" shares memories among all users. "conversation" keeps memories within their conversation.`;
-  throw invalid(`Persona "${id}": /memory/scope: ${message}`, {
+  throw invalid(`${what}: /memory/scope: ${message}`, {
     errors: [{ path: "/memory/scope", message }],
   });
 }

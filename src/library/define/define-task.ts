@@ -12,7 +12,7 @@ import { defined } from "../../shared/defined.ts";
 import { invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
-import { dataSchemaOf } from "../definitions/json-schema-of.ts";
+import { dataSchemaOf, objectSchema } from "../definitions/json-schema-of.ts";
 import { actionIssues, effectOfAction, normalAction } from "../tasks/actions-schema.ts";
 import type { CodeAction, Embedded, NamedAction, Prompt, Task } from "../tasks/built.ts";
 import { promptSchema } from "../tasks/prompt.ts";
@@ -22,7 +22,7 @@ import { completeTask, taskRetrySchema, taskSchema } from "../tasks/task-schema.
 import type { Run, ToolContext } from "../tools/tool.ts";
 import { checkedId, withId } from "../tools/tool-definition.ts";
 import { ToolError } from "../tools/tool-error.ts";
-import { defineTool } from "./define.ts";
+import { codeTool } from "./define.ts";
 
 interface CommonOptions<Input extends z.ZodType, Output extends z.ZodType> {
   /** 1 to 64 letters, digits, `_` and `-`. The tools of the library must have other ids. */
@@ -109,7 +109,7 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
 ): Task {
   if ("steps" in options) return stepsTask(options);
   const { retry, ...own } = options;
-  const { description, ...code } = codeOf(own);
+  const { description, ...code } = codeOf("task", own);
   const { inputSchema, outputSchema, effect, timeoutMs } = code.definition;
   const definition: TaskDefinition = {
     inputSchema,
@@ -151,7 +151,7 @@ function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
   const { steps, embedded } = stepsData(written);
   const given = {
     ...others,
-    inputSchema: dataSchemaOf(`The input of task "${id}"`, input),
+    inputSchema: objectSchema(task, dataSchemaOf(`The input of task "${id}"`, input)),
     steps,
     ...defined({
       description,
@@ -194,7 +194,7 @@ export function defineAction<Input extends z.ZodType, Output extends z.ZodType>(
   options: TaskOptions<Input, Output> | NamedActionOptions,
 ): CodeAction | NamedAction {
   if ("kind" in options) return namedAction(options);
-  const { description, ...code } = codeOf(options);
+  const { description, ...code } = codeOf("action", options);
   const definition: CodeActionDefinition = { kind: "code", ...code.definition, ...defined({ description }) };
   return { ...withId(code.id, definition), made: "action", embedded: NOTHING, run: code.run };
 }
@@ -218,18 +218,18 @@ export function definePrompt(id: string, prompt: Prompt["definition"]): Prompt {
   return withId(checkedId("prompt", id), validate(promptSchema, prompt, "", `Prompt "${id}"`));
 }
 
-function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
-  description,
-  output,
-  ...options
-}: TaskOptions<Input, Output>): {
+function codeOf<Input extends z.ZodType, Output extends z.ZodType>(
+  kind: "task" | "action",
+  { description, output, ...options }: TaskOptions<Input, Output>,
+): {
   id: string;
   description: string | undefined;
   definition: Omit<CodeActionDefinition, "kind" | "description">;
   run: Run;
 } {
   const { id } = options;
-  const tool = defineTool({ ...options, name: id, description: description ?? `The task ${id}.` });
+  const what = typeof id === "string" ? `${kind === "task" ? "Task" : "Action"} "${id}"` : `The ${kind}`;
+  const tool = codeTool({ ...options, name: id, description: description ?? `The task ${id}.` }, what);
   const { inputSchema, effect, timeoutMs } = tool.definition;
   const definition = {
     inputSchema,

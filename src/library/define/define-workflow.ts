@@ -20,7 +20,7 @@ import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { issuesText, validate } from "../../shared/validation.ts";
 import { MAX_DEFINITION_BYTES } from "../definitions/definition.ts";
-import { dataSchemaOf, isZodSchema } from "../definitions/json-schema-of.ts";
+import { dataSchemaOf, isZodSchema, objectSchema } from "../definitions/json-schema-of.ts";
 import {
   type AgentInCode,
   type EmbeddedInWorkflow as Embedded,
@@ -190,7 +190,7 @@ export function defineWorkflow<
   const what = `Workflow "${id}"`;
   const { input, output, context, nodes, ...fields } = { ...options };
   const schemas = {
-    inputSchema: schemaOf(`The input of ${what}`, input),
+    inputSchema: inputOf(what, input),
     outputSchema: schemaOf(`The output of ${what}`, output),
     contextSchema: schemaOf(`The context of ${what}`, context),
   };
@@ -218,6 +218,11 @@ export function embeddedIn({ embedded }: Workflow): Embedded {
     tasks: [...new Set([...embedded.tasks, ...inner.flatMap(({ tasks }) => tasks)])],
     workflows: [...new Set([...embedded.workflows, ...inner.flatMap(({ workflows }) => workflows)])],
   };
+}
+
+function inputOf(what: string, input: z.ZodType | undefined) {
+  const schema = schemaOf(`The input of ${what}`, input);
+  return schema && objectSchema(what, schema);
 }
 
 function schemaOf(what: string, schema: z.ZodType | undefined) {

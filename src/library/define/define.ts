@@ -153,10 +153,7 @@ export function defineTool<Input extends z.ZodType>(
 ): Tool {
   const tool = typeof options?.name === "string" ? `Tool "${options.name}"` : "The tool";
   const [target] = targetFields(options);
-  if (target === undefined) {
-    const { execute, input } = validate(optionsSchema, options, "", tool) as ToolOptions<Input>;
-    return { ...definedTool(options, tool, { input }), run: checkedRun(options.name, input, execute) };
-  }
+  if (target === undefined) return codeTool(options as ToolOptions<Input>, tool);
   if (target !== "target" || "execute" in options) {
     const message = `${tool} has \`${target}\`, but a tool in code has either \`execute\` or \`target\`. Remove one, or post the tool by API.`;
     throw invalid(message);
@@ -177,6 +174,12 @@ export function defineTool<Input extends z.ZodType>(
     ...(isAgent(agent) ? { agent } : {}),
     run: () => Promise.reject(new ToolError(`"${options.name}" is answered by an agent and runs no code.`)),
   };
+}
+
+/** Defines a tool with code. `what` names it in errors, as its author knows it. */
+export function codeTool<Input extends z.ZodType>(options: ToolOptions<Input>, what: string): Tool {
+  const { execute, input } = validate(optionsSchema, options, "", what) as ToolOptions<Input>;
+  return { ...definedTool(options, what, { input }), run: checkedRun(options.name, input, execute) };
 }
 
 interface BoundOptions {

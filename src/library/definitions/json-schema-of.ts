@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { invalid } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
+import { invalidAt } from "../../shared/validation.ts";
 
 export function isZodSchema(value: unknown): value is z.ZodType {
   return typeof value === "object" && value !== null && "_zod" in value;
@@ -28,6 +29,13 @@ export function dataSchemaOf(what: string, schema: z.ZodType): JsonObject {
   // A transformation has no JSON Schema of its output.
   schemaOf(what, schema, "output");
   return schemaOf(what, schema, "input");
+}
+
+/** Returns the JSON Schema of the option `input`. Throws `INVALID_INPUT` unless it describes an object. `what` names the definition. */
+export function objectSchema(what: string, schema: JsonObject): JsonObject {
+  if (schema.type === "object") return schema;
+  const message = "Must describe an object. Wrap it in z.object({…}).";
+  throw invalidAt("/input", message, `${what} is not valid: /input: ${message}`);
 }
 
 function schemaOf(what: string, schema: z.ZodType, io: "input" | "output", isParsed = false): JsonObject {

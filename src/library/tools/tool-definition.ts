@@ -13,7 +13,7 @@ import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { jsonPointer, validate } from "../../shared/validation.ts";
 import { MAX_DEFINITION_BYTES } from "../definitions/definition.ts";
-import { inputSchemaOf, isZodSchema, valueSchemaOf } from "../definitions/json-schema-of.ts";
+import { inputSchemaOf, isZodSchema, objectSchema, valueSchemaOf } from "../definitions/json-schema-of.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "./agent-tool.ts";
 import type { Defined, ToolContext } from "./tool.ts";
 import { completeRetry, readTimeout, type ToolRetry, withoutTimeout } from "./tool-forms.ts";
@@ -100,7 +100,10 @@ export function definedTool(
       inputSchema:
         input === undefined
           ? usual?.inputSchema
-          : (target === undefined ? inputSchemaOf : valueSchemaOf)(`The input of tool "${name}"`, input),
+          : objectSchema(
+              tool,
+              (target === undefined ? inputSchemaOf : valueSchemaOf)(`The input of tool "${name}"`, input),
+            ),
       effect,
       timeoutMs: timeoutMs ?? usual?.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
       ...defined({ retry, async: isAsync, approval, hosts, target, inputMapping }),
