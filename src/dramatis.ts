@@ -44,12 +44,10 @@ import { completeLimits } from "./http/base/http-limits.ts";
 import { channelsOf } from "./http/channels.ts";
 import type { LibraryPorts } from "./library/authoring/authoring.ts";
 import { importedChain } from "./library/authoring/imported-chain.ts";
-import { collectAgents } from "./library/define/collect-agents.ts";
 import type { Library } from "./library/define/define.ts";
 import { placed } from "./library/definitions/placed.ts";
 import { parseReference } from "./library/definitions/reference.ts";
 import { CODE_TENANT } from "./library/registry/definition-source.ts";
-import { DeployedCode } from "./library/registry/deployed-code.ts";
 import { type PinOptions, pinTool, pinWorkflow } from "./library/registry/pin.ts";
 import { Registry } from "./library/registry/registry.ts";
 import { resolveChain } from "./library/registry/resolve.ts";
@@ -62,7 +60,7 @@ import type { McpList } from "./mcp/pins.ts";
 import { mcpServersOf } from "./mcp/servers.ts";
 import { IndexPool } from "./memory/corpus/index/pool.ts";
 import type { ModelProfile } from "./model/profile.ts";
-import { type DramatisEnv, type DramatisOptions, OPTION_NAMES } from "./options.ts";
+import { type DramatisEnv, type DramatisOptions, definitionsOf } from "./options.ts";
 import { strictestOf } from "./policy/gate.ts";
 import { sensitiveFiles } from "./policy/globs.ts";
 import { policyOf } from "./policy/policy.ts";
@@ -76,9 +74,7 @@ import { workspaceOf } from "./protocol/workspace.ts";
 import { defined } from "./shared/defined.ts";
 import { allowedHosts, listedIn } from "./shared/host-rules.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
-import { checkOptions } from "./shared/validation.ts";
 import {
-  checkAgents,
   checkExecutor,
   declareAgents,
   type FirstAgent,
@@ -98,10 +94,9 @@ import { required, storesOf } from "./stores.ts";
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  checkOptions("`dramatis()`", options, OPTION_NAMES);
+  const { libraries: inCode, agents, code } = definitionsOf(options);
   const { models = {}, policy = [] } = options;
   const gate = strictestOf(policyOf(policy), ...(options.gate === undefined ? [] : [options.gate]));
-  const { libraries: inCode, agents } = collectAgents(options);
   const isSensitive = sensitiveFiles(options.workspaces?.sensitiveFiles);
   const limits = completeLimits(options.limits);
   const channels = channelsOf<DramatisEnv>(options.channels ?? {});
@@ -110,8 +105,6 @@ export function dramatis(options: DramatisOptions) {
 
   const signIn = options.console?.signIn;
   if (signIn !== undefined) checkSignIn(signIn);
-  const code = new DeployedCode(inCode);
-  checkAgents(agents, code);
   reportUndeclared(agents, inCode);
   reportTemplates(agents, inCode);
   reportPolicy(policy, inCode);

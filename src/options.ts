@@ -13,7 +13,9 @@ import type { CorsOptions } from "./http/auth/cors.ts";
 import type { JwtEnv } from "./http/auth/jwt.ts";
 import type { Limits } from "./http/base/http-limits.ts";
 import type { McpOptions } from "./http/mcp/options.ts";
+import { collectAgents } from "./library/define/collect-agents.ts";
 import type { Library } from "./library/define/define.ts";
+import { DeployedCode } from "./library/registry/deployed-code.ts";
 import type { AgentInCode, Workflow } from "./library/tasks/built.ts";
 import type { McpServerOptions } from "./mcp/servers.ts";
 import type { ModelGateway } from "./model/gateway.ts";
@@ -30,7 +32,8 @@ import type { TaskExecutor } from "./protocol/executor-api.ts";
 import type { LocationPolicy } from "./protocol/location-policy.ts";
 import type { Principal } from "./shared/principal.ts";
 import type { SignIn } from "./shared/sign-in.ts";
-import type { FirstAgent } from "./startup.ts";
+import { checkOptions } from "./shared/validation.ts";
+import { checkAgents, type FirstAgent } from "./startup.ts";
 
 /**
  * The bindings and variables of a Dramatis Worker. Its classes need no bindings: they reach each other through its exports.
@@ -262,9 +265,18 @@ export interface DramatisOptions {
 }
 
 /** The names of the options. */
-export const OPTION_NAMES: Record<keyof DramatisOptions, true> = {
+const OPTION_NAMES: Record<keyof DramatisOptions, true> = {
   ...{ agents: true, projects: true, workflows: true, libraries: true, artifactTypes: true, authorize: true },
   ...{ models: true, tasks: true, a2a: true, memory: true, triggers: true, channels: true, workspaces: true },
   ...{ telemetry: true, limits: true, cors: true, mcp: true, mcpServers: true, console: true, policy: true },
   ...{ gate: true, location: true, retention: true, titles: true },
 };
+
+/** Returns the agents and the libraries of an application. Throws `INVALID_INPUT` for an unknown option and for a definition that cannot be used. */
+export function definitionsOf(options: DramatisOptions) {
+  checkOptions("`dramatis()`", options, OPTION_NAMES);
+  const { libraries, agents } = collectAgents(options);
+  const code = new DeployedCode(libraries);
+  checkAgents(agents, code);
+  return { libraries, agents, code };
+}

@@ -1,9 +1,17 @@
-/** `dramatis doctor`: checks the project in the folder, and the address, the token, the version and the health of a server. It says what to change. */
+/**
+ * `dramatis doctor`: checks the project in the folder, and the address, the token, the version and the health of a server. It says what to change.
+ *
+ * DOCTOR-2  A definition that `dramatis()` refuses is one failed check with its error.
+ */
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { DramatisClientError, notJson } from "../client/errors.ts";
+import { dramatisError } from "../shared/errors.ts";
 import { VERSION } from "../shared/version.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
 import { CommandFailure, requestFailure } from "./failure.ts";
-import { projectProblems } from "./project-checks.ts";
+import { mainModule, projectProblems } from "./project-checks.ts";
+import { failed, type ProjectProblem } from "./project-setup.ts";
 import { clean, time, wrap } from "./text.ts";
 
 interface Health {
@@ -91,8 +99,22 @@ async function accessChecks(cli: Cli): Promise<Check[]> {
   });
 }
 
-function projectChecks(folder: string | undefined): Check[] {
-  const problems = projectProblems(folder ?? process.cwd());
+/**
+ * Evaluates the Worker's module in Node, as far as `dramatis()`. Returns the error of a wrong definition (DOCTOR-2). Other errors do not count: a
+ * module may need the platform of Workers.
+ */
+async function definitionProblems(folder: string): Promise<ProjectProblem[]> {
+  const main = mainModule(folder);
+  if (main === undefined) return [];
+  const { asBundled } = await import("../testing/evals/as-bundled.ts");
+  const loaded = asBundled(() => import(pathToFileURL(resolve(folder, main)).href));
+  const error = await loaded.then(() => undefined, dramatisError);
+  return error?.code === "INVALID_INPUT" ? [failed(`${main}: ${error.message}`)] : [];
+}
+
+async function projectChecks(folder: string | undefined): Promise<Check[]> {
+  const ofFiles = projectProblems(folder ?? process.cwd());
+  const problems = ofFiles && [...ofFiles, ...(await definitionProblems(folder ?? process.cwd()))];
   if (problems === null && folder !== undefined)
     throw new CommandFailure(
       `${folder} has no project: its package.json must name dramatis. Make a project: npx dramatis init ${folder}`,
@@ -108,7 +130,7 @@ async function doctor(
   [folder]: (string | undefined)[],
   { project, url }: Options,
 ): Promise<Answer> {
-  const ofProject = projectChecks(folder);
+  const ofProject = await projectChecks(folder);
   const isProjectOnly = project !== undefined || folder !== undefined;
   // Without an address, the server of a project may be stopped.
   const mayBeStopped = ofProject.length > 0 && url === undefined && !process.env.DRAMATIS_URL;
@@ -116,14 +138,14 @@ async function doctor(
   const reached = server[0]?.status === "ok";
   const ofToken = isProjectOnly ? [] : tokenChecks(cli, Date.now());
   const checks = [...ofProject, ...server, ...ofToken, ...(reached ? await accessChecks(cli) : [])];
-  const failed = checks.some(({ status }) => status === "failed");
+  const isBroken = checks.some(({ status }) => status === "failed");
   const text = checks
     .map(({ name, status, message }) => {
       const start = `${status.padEnd(9)}${name.padEnd(10)}`;
       return start + wrap(clean(message), cli.width - start.length).join(`\n${" ".repeat(start.length)}`);
     })
     .join("\n");
-  return { value: { ok: !failed, url: cli.url, checks }, text, failed };
+  return { value: { ok: !isBroken, url: cli.url, checks }, text, failed: isBroken };
 }
 
 export const DOCTOR_COMMANDS: readonly Command[] = [

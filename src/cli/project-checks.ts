@@ -85,6 +85,16 @@ export function projectProblems(folder: string, node = process.versions.node): P
   ];
 }
 
+/** Returns the path of the Worker's module; `undefined` if the configuration lacks it or is not valid. */
+export function mainModule(folder: string): string | undefined {
+  try {
+    const [file] = [CONFIG, "wrangler.json"].map((name) => join(folder, name)).filter(existsSync);
+    return file && configSchema.parse(parseJsonc(readFileSync(file, "utf8"))).main;
+  } catch {
+    return undefined;
+  }
+}
+
 const quoted = (list: readonly string[]) => list.map((name) => `"${name}"`).join(", ");
 
 /** Returns the value of JSON with comments and trailing commas. Throws `SyntaxError`. */

@@ -424,6 +424,39 @@ test("G20 DOCTOR-1 CLIEXIT-1 the exit code is 1 for a project that does not work
   expect(doctor(project, "..")).toMatchObject({ status: 1, text: expect.stringMatching(/has no project/) });
 });
 
+test.each<[string, string, string | null]>([
+  [
+    "an unknown persona",
+    'dramatis({ agents: [{ id: "guide", persona: "my/giude" }], libraries: [my] })',
+    "giude",
+  ],
+  ["an unknown option", "dramatis({ agent: [] })", 'Did you mean "agents"?'],
+  ["a wrong definition in another module", 'broken("a/b")', "The id "],
+  [
+    "right definitions",
+    'dramatis({ agents: [{ id: "guide", persona: "my/guide" }], libraries: [my] })',
+    null,
+  ],
+  ["a module of the platform of Workers", 'await import("cloudflare:workers")', null],
+])("G20 DOCTOR-2 %s is one failed check, with the module that must change", async (_, call, problem) => {
+  const project = copy();
+  const source = JSON.stringify(join(import.meta.dirname, "../../src/node.ts"));
+  const library = `import { defineLibrary, definePersona } from ${source};
+export const my = defineLibrary("my", { personas: [definePersona("guide", { identity: { systemPrompt: "Hi." } })] });
+export const broken = (id) => defineLibrary(id, {});`;
+  write(project, "src/library.ts", library);
+  const worker = `import { dramatis } from ${source};
+import { broken, my } from "./library";
+const app = ${call};
+export const { ${CLASSES.join(", ")}, Executor } = app;`;
+  write(project, "src/worker.ts", worker);
+  const answer = await DOCTOR_COMMANDS[0]?.run({ width: Number.POSITIVE_INFINITY } as never, [project], {});
+  const lines = answer?.text.split("\n") ?? [];
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatch(problem === null ? /^ok +project/ : /^failed +project +src\/worker\.ts: /);
+  expect(lines[0]).toContain(problem ?? "right");
+});
+
 test("G20 without an address, a stopped server is a warning in a project, and a failure elsewhere", async () => {
   const client = createClient({ baseUrl: "http://127.0.0.1:1" });
   const request = requester("http://127.0.0.1:1", undefined, new AbortController().signal);

@@ -343,7 +343,10 @@ describe("TASKDEF-1 errors name what the author of code wrote", () => {
     [
       "an input of steps",
       defineTask,
-      { input: z.string(), steps: [step("a", { action: { kind: "mock.return", value: 1 } })] },
+      {
+        input: z.string(),
+        steps: [step("a", { action: { kind: "mock.return", schema: { type: "null" } } })],
+      },
       'Task "count" is not valid: /input: Must describe an object.',
     ],
     ["no id", defineTask, { id: undefined }, "The task is not valid: "],

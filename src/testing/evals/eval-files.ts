@@ -4,7 +4,6 @@
  * EVALLIVE-1  Live calls use the default model, the base URLs and the keys of the environment, as the server does.
  */
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
-import nodeModule from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { z } from "zod";
@@ -18,6 +17,7 @@ import { defined } from "../../shared/defined.ts";
 import { notFound } from "../../shared/errors.ts";
 import { parseJson } from "../../shared/json.ts";
 import { validate } from "../../shared/validation.ts";
+import { asBundled } from "./as-bundled.ts";
 import { type Eval, isEval } from "./eval.ts";
 import { RecordedReplies } from "./recorded-replies.ts";
 import { type Baseline, baselineOf, type EvalResult, runEvals } from "./run-evals.ts";
@@ -121,32 +121,6 @@ async function evalsIn(files: readonly string[]): Promise<Eval[]> {
   const where =
     paths.length === 0 ? `No file matches ${PATTERN}.` : `No eval is exported by ${paths.join(", ")}.`;
   throw notFound(`${where} Export the result of \`defineEval\`.`);
-}
-
-/** Loads TypeScript as bundlers do: always as ES modules, and also if an import lacks the extension `.ts`. */
-async function asBundled<Value>(load: () => Promise<Value>): Promise<Value> {
-  // Node 22.14 lacks `registerHooks`.
-  const hooks: { deregister(): void } | undefined = nodeModule.registerHooks?.({
-    resolve(specifier, context, next) {
-      const found = resolved(specifier, (name) => next(name, context));
-      const isOwn = /\.ts$/.test(found.url) && !found.url.includes("/node_modules/");
-      return isOwn ? { ...found, format: "module-typescript" } : found;
-    },
-  });
-  try {
-    return await load();
-  } finally {
-    hooks?.deregister();
-  }
-}
-
-function resolved<Found>(specifier: string, next: (name: string) => Found): Found {
-  try {
-    return next(specifier);
-  } catch (error) {
-    if (!/^\.{1,2}\//.test(specifier) || /\.[cm]?[jt]s$/.test(specifier)) throw error;
-    return next(`${specifier}.ts`);
-  }
 }
 
 function readBaseline(path: string, isRequired: boolean): Baseline {
