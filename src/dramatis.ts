@@ -77,7 +77,6 @@ import { checkSignIn } from "./shared/sign-in.ts";
 import {
   checkExecutor,
   declareAgents,
-  type FirstAgent,
   missingParts,
   reportPolicy,
   reportTemplates,
@@ -218,7 +217,7 @@ export function dramatis(options: DramatisOptions) {
       mcpServers: () => mcpTools(env),
       libraries: (tenant) => libraries(env, tenant),
       inCode: (tenant) =>
-        agents.filter(({ tenant: owner = "local" }: FirstAgent) => owner === tenant).map(({ id }) => id),
+        agents.filter(({ tenant: owner = "local" }) => owner === tenant).map(({ id }) => id),
       ...defined({ signIn, resolve, webhookProblem: webhookProblems(noticeHosts(env)) }),
       model: () => (defaultProfile(env).provider === "offline" ? "offline" : undefined),
       missing: () =>

@@ -273,7 +273,11 @@ const OPTION_NAMES: Record<keyof DramatisOptions, true> = {
 };
 
 /** Returns the agents and the libraries of an application. Throws `INVALID_INPUT` for an unknown option and for a definition that cannot be used. */
-export function definitionsOf(options: DramatisOptions) {
+export function definitionsOf(options: DramatisOptions): {
+  libraries: readonly Library[];
+  agents: readonly FirstAgent[];
+  code: DeployedCode;
+} {
   checkOptions("`dramatis()`", options, OPTION_NAMES);
   const { libraries, agents } = collectAgents(options);
   const code = new DeployedCode(libraries);
