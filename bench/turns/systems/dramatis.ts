@@ -1,8 +1,8 @@
 /**
  * Dramatis: an application with one agent. An in-process gateway calls the scripted model. A turn is one call of `runTurn`.
  */
-import { exports } from "cloudflare:workers";
-import { getAgentByName } from "agents";
+import { env } from "cloudflare:workers";
+import { durableActors } from "../../../src/agents/base/lookup/durable-actors.ts";
 import { conversationRecord } from "../../../src/agents/conversation/inbound/create-conversation.ts";
 import { dramatis } from "../../../src/dramatis.ts";
 import {
@@ -124,18 +124,14 @@ export function dramatisSystem(): System {
   };
 }
 
-async function findAgent(tenant: string): Promise<AgentApi> {
-  // SAFETY: the exported class is `Agent`, which implements this.
-  return (await getAgentByName(exports.Agent as never, `${tenant}:${AGENT}`)) as unknown as AgentApi;
+function findAgent(tenant: string): Promise<AgentApi> {
+  return durableActors(env).agent(tenant, AGENT);
 }
 
 async function findConversation(actor: string): Promise<ConversationActor> {
   const { id, principal } = addressOf(actor);
-  // SAFETY: the exported class is `Conversation`, which implements this.
-  return (await getAgentByName(
-    exports.Conversation as never,
-    `${principal.tenant}:${id}`,
-  )) as unknown as ConversationActor;
+  // SAFETY: the exported class has the members of the bench.
+  return (await durableActors(env).conversation(principal.tenant, id)) as ConversationActor;
 }
 
 /** Returns the conversation id and the principal for an actor's name. Metered actors have their own tenant. */

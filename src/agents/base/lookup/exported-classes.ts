@@ -35,7 +35,10 @@ export function namespaceOf(env: object, name: string, code: ErrorCode): unknown
 export function workerClasses(env: object): WorkerClasses {
   return {
     has: (name) => ownMember(env, name) !== undefined || ownMember(exports, name) !== undefined,
-    withoutStorage: classesWithoutStorage(),
+    // Each actor asks for classes when it starts, and each read of an export makes a binding.
+    get withoutStorage() {
+      return classesWithoutStorage();
+    },
   };
 }
 
