@@ -5,7 +5,7 @@ import type { ToolState } from "../protocol/executor-api.ts";
 import { approvalIn, REMOTE_STATE, type RemoteCall } from "../protocol/remote-call.ts";
 import { sha256Hex } from "../shared/sha256.ts";
 import type { AgentRequests } from "./requests.ts";
-import { type ApprovalRequest, type OpenTask, openTask, openTaskSchema } from "./results.ts";
+import { type ApprovalRequest, isAsking, type OpenTask, openTask, openTaskSchema } from "./results.ts";
 import { taskOf } from "./tasks.ts";
 
 /** A tool that a remote agent answers, with the address of the agent. */
@@ -36,7 +36,10 @@ export async function openOf(
   throw new ToolError("The stored task cannot be read. Its question was not answered.");
 }
 
-/** Returns the request for approval that a message would answer. Asks the server if the task waited for something else, and stores the request. */
+/**
+ * Returns the request for approval that a message would answer, and stores what the task waits for now. `open` is absent for a repeated attempt.
+ * Throws `ToolError` if the task no longer waits, or cannot be asked.
+ */
 export async function requestOf(
   requests: AgentRequests,
   call: RemoteCall,
@@ -44,13 +47,17 @@ export async function requestOf(
   { text, state, ...remote }: RemoteTool & { text: string; state: ToolState },
 ): Promise<ApprovalRequest | undefined> {
   const { continues } = call;
-  if (open?.request !== undefined || continues === undefined || approvalIn(text) === undefined)
-    return open?.request;
+  if (continues === undefined || (open?.request === undefined && approvalIn(text) === undefined))
+    return undefined;
   const task = await taskOf(requests, call, continues);
   if (task === null)
     throw new ToolError("The remote agent does not say now what its task waits for.", { retriable: true });
-  const { contextId, request } = openTask(task);
-  if (request !== undefined)
-    await state.put(await openKey(remote, continues), requests.clean({ contextId, request }));
-  return request;
+  if (isAsking(task)) {
+    const now = openTask(task);
+    await state.put(await openKey(remote, continues), requests.clean(now));
+    return now.request;
+  }
+  // A repeated message may have been the answer.
+  if (open === undefined) return undefined;
+  throw new ToolError(`The task "${continues}" no longer waits for input.`, { code: "INVALID_INPUT" });
 }

@@ -110,6 +110,11 @@ export class RemoteAgents {
         signal.throwIfAborted();
         await state.put(key, begun);
         call = begun;
+      } else if (
+        call.answers === undefined &&
+        (await requestOf(requests, call, undefined, { text, tool, url, state }))
+      ) {
+        throw new ToolError("The task waits for an approval by now. Answer it with another call.");
       }
       const answer = await this.#send(requests, call, { operationId, text, tool, url, state });
       const contextId = "task" in answer ? answer.task.contextId : answer.message.contextId;

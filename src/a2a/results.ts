@@ -6,8 +6,8 @@
  * A2ACALL-7  A task that needs input is a result with the question and the `task_id`. Another call with this `task_id` answers it.
  * A2ACALL-8  A task that failed, or that was rejected or cancelled, is an error with its text.
  * A2ACALL-12 A task of a Dramatis server that waits for an approval is answered only after a person has approved the call that answers. The
- *            person sees the text of the request. The approval counts for this request only, and the message names the request. A message
- *            that approves or denies asks the server first if the task waited for something else.
+ *            person sees the text of the request. The approval counts for this request only, and the message names the request. Before
+ *            such a message, and before each message that approves or denies, the client asks what the task waits for now.
  */
 import { z } from "zod";
 import { TASK_MEMBER } from "../library/tools/remote-agent.ts";

@@ -74,9 +74,10 @@ export function viewOfElicited({
 }
 
 /** Reports whether an approval alone answers a question: the question has no fields and no address. */
-export function isConfirmation({ schema, host }: ElicitationView): boolean {
-  const { properties = {} } = isJsonObject(schema) ? schema : {};
-  return host === undefined && Object.keys(Object(properties)).length === 0;
+export function isConfirmation({ schema = {}, host }: ElicitationView): boolean {
+  if (host !== undefined || !isJsonObject(schema)) return false;
+  const { type: _, title: __, description: ___, properties = {}, ...conditions } = schema;
+  return Object.keys(Object(properties)).length + Object.keys(conditions).length === 0;
 }
 
 export function answerTo({ forms, urls, state }: Elicited, values: JsonObject): ElicitedAnswer {

@@ -112,7 +112,9 @@ export type Result<Value> = { ok: true; value: Value } | { ok: false; error: Err
 export function dramatisError(error: unknown): DramatisError | undefined {
   if (error instanceof DramatisError) return error;
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
-  return isErrorCode(error.code) ? new DramatisError(error.code, error.message, { cause: error }) : undefined;
+  if (!isErrorCode(error.code)) return undefined;
+  const retriable = "retriable" in error && error.retriable === true;
+  return new DramatisError(error.code, error.message, { cause: error, ...(retriable && { retriable }) });
 }
 
 /** Reports whether an error has one of these codes. */

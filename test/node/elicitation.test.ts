@@ -1,6 +1,7 @@
 /** Questions of MCP servers to people, as pure functions. */
 import { describe, expect, test } from "vitest";
 import { elicitedBy, repeatedState } from "../../src/mcp/elicitation.ts";
+import { isConfirmation } from "../../src/protocol/elicitation.ts";
 
 const SECRET = "key-of-the-server-4711";
 
@@ -48,6 +49,20 @@ describe("a question", () => {
   test("ELICIT-4 may lead to https, and to plain http on a private host", () => {
     expect(asked({ login: address("https://login.example.com/") }).host).toBe("login.example.com");
     expect(asked({ login: address("http://localhost:8080/") }).host).toBe("localhost:8080");
+  });
+
+  test("ACP-14 CHANNEL-9 an approval alone answers a question without fields, conditions and address", () => {
+    const ask = { message: "Sure?", round: 1 };
+    expect(isConfirmation(ask)).toBe(true);
+    expect(isConfirmation({ ...ask, schema: { type: "object", properties: {}, title: "Sure?" } })).toBe(true);
+    expect(isConfirmation({ ...ask, host: "a.example" })).toBe(false);
+    for (const schema of [
+      { properties: { a: {} } },
+      { properties: {}, required: ["a"] },
+      { anyOf: [{ required: ["a"] }] },
+      { $ref: "#/a" },
+    ])
+      expect(isConfirmation({ ...ask, schema }), JSON.stringify(schema)).toBe(false);
   });
 
   test("ELICIT-6 only an answer with a state and without questions repeats the call", () => {

@@ -52,6 +52,10 @@ class Remote {
     await fetch(this.url, { method: "POST", body: JSON.stringify(body) });
   }
 
+  async runs(): Promise<string[]> {
+    return (await fetch(`${server.url}/control/${this.name}/runs`)).json();
+  }
+
   call(operationId: string, input: JsonObject): Promise<unknown> {
     const invocation: ToolInvocation = {
       ...{ operationId, attempt: 1, toolCallId: "call_1", input, timeoutMs: 60_000 },
@@ -101,10 +105,31 @@ describe("a question", () => {
       elicited: { message: expect.stringMatching(/Refund 5\?[\s\S]*this call answers "approve"/) },
     });
     await expect(answer("Yes, please.")).rejects.toMatchObject({ code: "INVALID_INPUT" });
-    expect(await remote.seen("SendMessage")).toHaveLength(2);
-    await remote.set({ status: 503 });
+    // The task has another request, and then a question.
+    await remote.move(task_id, "confirm Refund 500?");
+    expect(await answer("approve")).toMatchObject({
+      elicited: { message: expect.stringContaining("Refund 500?") },
+    });
+    await remote.move(task_id, "ask Which colour?");
+    expect(await answer("say blue")).toBe("blue");
+    expect(await remote.seen("SendMessage")).toHaveLength(5);
     await remote.state.put(await openKey(remote.tool, task_id), { contextId: "" });
+    await expect(answer("deny"), "the task is over").rejects.toMatchObject({ code: "INVALID_INPUT" });
+    await remote.set({ status: 503 });
     await expect(answer("deny")).rejects.toMatchObject({ retriable: true });
+  });
+
+  test("A2ACALL-12 a repeated attempt does not approve a request that the task has by now", async () => {
+    const remote = new Remote();
+    const asked = await remote.call("op_1", { message: "ask Which colour?" });
+    const task_id = String(Reflect.get(Object(asked), "task_id"));
+    const input = { message: "approve", task_id };
+    await remote.set({ statusOf: { SendMessage: 503 } });
+    await expect(remote.call("op_2", input)).rejects.toMatchObject({ retriable: true });
+    await remote.set({});
+    await remote.move(task_id, "confirm Refund 5?");
+    await expect(remote.call("op_2", input)).rejects.toThrow("waits for an approval by now");
+    expect(await remote.runs()).toEqual(["ask Which colour?", "confirm Refund 5?"]);
   });
 
   test("A2ACALL-5 a question is answered once, and its answer survives a repeated attempt", async () => {

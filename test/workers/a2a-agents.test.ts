@@ -208,11 +208,16 @@ describe("I12 an agent of another server answers a tool", () => {
       const answered = await request(path, { method: "POST", body: JSON.stringify(body) });
       expect(answered.status, await answered.text()).toBe(200);
     };
-    for (const one of [first, second]) await answer(one?.id, { approved: true, values: {}, round: 1 });
-    const results = (await ended(conversation, turnId)).map(({ result }) => result);
-    // The task waits for the second request, which nobody approved.
-    expect(results).toEqual(Array(2).fill(expect.objectContaining({ status: "input_required" })));
-    expect((await remote.runs()).slice(1)).toEqual(Array(2).fill(expect.stringMatching(/op_Refund 5\?$/)));
+    await answer(first?.id, { approved: true, values: {}, round: 1 });
+    await expect.poll(() => remote.runs()).toHaveLength(2);
+    await answer(second?.id, { approved: true, values: {}, round: 1 });
+    // The task waits for the second request, which nobody has approved.
+    const message = expect.stringContaining("Refund 500?");
+    await expect.poll(waiting).toEqual([expect.objectContaining({ id: second?.id, round: 2, message })]);
+    expect((await remote.runs()).slice(1)).toEqual([expect.stringMatching(/op_Refund 5\?$/)]);
+    await answer(second?.id, { approved: false });
+    const results = (await ended(conversation, turnId)).map(({ result, error }) => result ?? error);
+    expect(results).toMatchObject([{ status: "input_required" }, { code: "APPROVAL_DENIED" }]);
   });
 
   test("A2ACALL-9 a stop before an approved answer has arrived cancels the task, and never sends the answer", async () => {

@@ -313,7 +313,8 @@ describe("conversations", () => {
     const shown = await visit("/agents/assistant", "text/html,application/xhtml+xml,*/*;q=0.8");
     expect([shown.status, shown.headers.get("location")]).toEqual([302, "/a/assistant"]);
     expect((await visit("/agents/assistant", "*/*")).status).toBe(404);
-    expect((await visit("/agents/a/b", "text/html")).status).toBe(404);
+    for (const path of ["/agents/a/b", "/agents/%0d%0aset-cookie:%20a=b", "/agents/%00", "/agents/%C3%A9"])
+      expect((await visit(path, "text/html")).status, path).toBe(404);
   });
 
   test("an unknown id, an unknown operation and a wrong choice get different errors", async () => {

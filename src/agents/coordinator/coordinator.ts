@@ -235,17 +235,23 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async handleSubworkflowResult(result: CallAddress & { output: Json }): Promise<Result<null>> {
-      return asDone(() => this.#end(validate(subworkflowResultSchema, result)));
+      return asDone(() => {
+        const { output, ...address } = validate(subworkflowResultSchema, result);
+        return this.#end(address, { output });
+      });
     }
 
     async handleSubworkflowError(failure: CallAddress & { error: RunError }): Promise<Result<null>> {
-      return asDone(() => this.#end(validate(subworkflowErrorSchema, failure)));
+      return asDone(() => {
+        const { error, ...address } = validate(subworkflowErrorSchema, failure);
+        return this.#end(address, { error });
+      });
     }
 
     async handleAgentResult(answer: AgentResult): Promise<Result<null>> {
       return asDone(() => {
         const { text, ...address } = validate(agentAnswerSchema, answer);
-        return this.#end({ ...address, output: { text } });
+        return this.#end(address, { output: { text } });
       });
     }
 
@@ -253,11 +259,11 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return asDone(() => {
         const { error, ...address } = validate(agentErrorSchema, failure);
         const { code, message } = error;
-        return this.#end({ ...address, error: { code, message } });
+        return this.#end(address, { error: { code, message } });
       });
     }
 
-    #end({ operationId, attempt, ...outcome }: CallAddress & NodeOutcome): Promise<void> {
+    #end({ operationId, attempt }: CallAddress, outcome: NodeOutcome): Promise<void> {
       return this.#runtime.end({ operationId, attempt }, outcome);
     }
 

@@ -148,8 +148,8 @@ async function answer(call: A2aCall, message: SentMessage, place: TurnPlace): Pr
   const open = questions.map((question) => question.place);
   const asked = known.length === 0 ? open : known.map((operationId) => ({ ...place, operationId }));
   const approvals = answersOfMessage(message, asked).map((given) => {
-    // A repeated message succeeds, also if the call has asked its next question.
-    const isRepeated = known.length > 0 && given.round !== undefined;
+    // A repeated approval succeeds, also if the call has asked its next question.
+    const isRepeated = known.length > 0 && given.approved && given.round !== undefined;
     return { ...given, ...(isRepeated && { mayBeOver: true as const }) };
   });
   unwrap(await conversation.answerCalls(ports.principal, { approvals, key }));

@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import { accepts } from "hono/accepts";
 import { defined } from "../../shared/defined.ts";
 import { type DramatisError, notFound } from "../../shared/errors.ts";
+import { isAgentId } from "../../shared/identifiers.ts";
 import type { Page } from "../../shared/page.ts";
 import { shorten } from "../../shared/text.ts";
 import type { HttpEnv } from "./context.ts";
@@ -94,12 +95,11 @@ export function empty(): Response {
   return new Response(null, { status: 204, headers: HEADERS });
 }
 
-/** The answer for paths that do not exist. */
-/** Sends a browser at `/agents/ID` to the agent's page of the console. Other requests are answered as not found. */
+/** Answers paths that do not exist. Sends a browser at `/agents/ID` to the agent's page of the console. */
 export function noOperation(context: Context): Response {
   const { method, path } = context.req;
-  const [, agent] = /^\/agents\/([^/]+)$/.exec(path) ?? [];
-  if (agent !== undefined && method === "GET" && context.req.header("accept")?.includes("text/html"))
+  const [, agent = ""] = /^\/agents\/([^/]+)$/.exec(path) ?? [];
+  if (isAgentId(agent) && method === "GET" && context.req.header("accept")?.includes("text/html"))
     return context.redirect(`/a/${agent}`);
   const message = `There is no operation \`${method} ${path}\`. Check the method and the path: /docs lists them.`;
   return problemOf(notFound(message), "");
