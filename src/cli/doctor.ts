@@ -1,16 +1,13 @@
 /**
  * `dramatis doctor`: checks the project in the folder, and the address, the token, the version and the health of a server. It says what to change.
- *
- * DOCTOR-2  A definition that `dramatis()` refuses is one failed check with its error.
  */
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { DramatisClientError, notJson } from "../client/errors.ts";
-import { dramatisError } from "../shared/errors.ts";
 import { VERSION } from "../shared/version.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
+import { definitionError } from "./definition-check.ts";
 import { CommandFailure, requestFailure } from "./failure.ts";
-import { mainModule, projectProblems } from "./project-checks.ts";
+import { projectProblems, workerModule } from "./project-checks.ts";
 import { failed, type ProjectProblem } from "./project-setup.ts";
 import { clean, time, wrap } from "./text.ts";
 
@@ -99,22 +96,16 @@ async function accessChecks(cli: Cli): Promise<Check[]> {
   });
 }
 
-/**
- * Evaluates the Worker's module in Node, as far as `dramatis()`. Returns the error of a wrong definition (DOCTOR-2). Other errors do not count: a
- * module may need the platform of Workers.
- */
-async function definitionProblems(folder: string): Promise<ProjectProblem[]> {
-  const main = mainModule(folder);
-  if (main === undefined) return [];
-  const { asBundled } = await import("../testing/evals/as-bundled.ts");
-  const loaded = asBundled(() => import(pathToFileURL(resolve(folder, main)).href));
-  const error = await loaded.then(() => undefined, dramatisError);
-  return error?.code === "INVALID_INPUT" ? [failed(`${main}: ${error.message}`)] : [];
+async function definitionProblems(folder: string, signal: AbortSignal): Promise<ProjectProblem[]> {
+  const worker = workerModule(folder);
+  if (worker === undefined) return [];
+  const error = await definitionError(resolve(folder, worker.main), worker.variables, signal);
+  return error === undefined ? [] : [failed(`${worker.main}: ${error}`)];
 }
 
-async function projectChecks(folder: string | undefined): Promise<Check[]> {
+async function projectChecks(folder: string | undefined, signal: AbortSignal): Promise<Check[]> {
   const ofFiles = projectProblems(folder ?? process.cwd());
-  const problems = ofFiles && [...ofFiles, ...(await definitionProblems(folder ?? process.cwd()))];
+  const problems = ofFiles && [...ofFiles, ...(await definitionProblems(folder ?? process.cwd(), signal))];
   if (problems === null && folder !== undefined)
     throw new CommandFailure(
       `${folder} has no project: its package.json must name dramatis. Make a project: npx dramatis init ${folder}`,
@@ -130,7 +121,7 @@ async function doctor(
   [folder]: (string | undefined)[],
   { project, url }: Options,
 ): Promise<Answer> {
-  const ofProject = await projectChecks(folder);
+  const ofProject = await projectChecks(folder, cli.signal);
   const isProjectOnly = project !== undefined || folder !== undefined;
   // Without an address, the server of a project may be stopped.
   const mayBeStopped = ofProject.length > 0 && url === undefined && !process.env.DRAMATIS_URL;

@@ -11,6 +11,7 @@ import { inputIssues, issuesText } from "../shared/validation.ts";
 import {
   failed,
   isSecret,
+  localVariables,
   type ProjectProblem,
   type Read,
   variableProblems,
@@ -71,12 +72,14 @@ const configSchema = z.looseObject({
 });
 type Config = z.output<typeof configSchema>;
 
+function readIn(folder: string, path: string): string | null {
+  const file = join(folder, path);
+  return statSync(file, { throwIfNoEntry: false })?.isFile() ? readFileSync(file, "utf8") : null;
+}
+
 /** Returns the problems of the project in a folder; `null` if the folder has no project of Dramatis. */
 export function projectProblems(folder: string, node = process.versions.node): ProjectProblem[] | null {
-  const read = (path: string) => {
-    const file = join(folder, path);
-    return statSync(file, { throwIfNoEntry: false })?.isFile() ? readFileSync(file, "utf8") : null;
-  };
+  const read = (path: string) => readIn(folder, path);
   if (!/"dramatis"\s*:/.test(read("package.json") ?? "")) return null;
   return [
     ...configProblems(folder, read),
@@ -85,11 +88,17 @@ export function projectProblems(folder: string, node = process.versions.node): P
   ];
 }
 
-/** Returns the path of the Worker's module; `undefined` if the configuration lacks it or is not valid. */
-export function mainModule(folder: string): string | undefined {
+/** Returns the path of the Worker's module, and its variables on this machine; `undefined` if the configuration lacks `main` or is not valid. */
+export function workerModule(folder: string): { main: string; variables: NodeJS.Dict<string> } | undefined {
   try {
-    const [file] = [CONFIG, "wrangler.json"].map((name) => join(folder, name)).filter(existsSync);
-    return file && configSchema.parse(parseJsonc(readFileSync(file, "utf8"))).main;
+    const text = readIn(folder, CONFIG) ?? readIn(folder, "wrangler.json") ?? "";
+    const { main, vars } = configSchema.parse(parseJsonc(text));
+    const texts = Object.entries(vars).map(([name, value]) => [
+      name,
+      typeof value === "string" ? value : JSON.stringify(value),
+    ]);
+    const variables = { ...Object.fromEntries(texts), ...localVariables((path) => readIn(folder, path)) };
+    return main === undefined ? undefined : { main, variables };
   } catch {
     return undefined;
   }

@@ -38,6 +38,12 @@ export function isSecret(name: string, value: unknown): boolean {
   return SECRET_NAME.test(name) || (typeof value === "string" && redactSecrets(value) !== value);
 }
 
+/** Returns the variables of `.dev.vars`; without this file, of `.env` and `.env.local`, as wrangler does. */
+export function localVariables(read: Read): NodeJS.Dict<string> {
+  const text = read(".dev.vars") ?? `${read(".env") ?? ""}\n${read(".env.local") ?? ""}`;
+  return parseEnv(text);
+}
+
 /** Returns the problems of the variables for this machine. */
 export function variableProblems(folder: string, read: Read): ProjectProblem[] {
   const variables = parseEnv(read(".dev.vars") ?? "");

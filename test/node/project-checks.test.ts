@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
+import { definitionError } from "../../src/cli/definition-check.ts";
 import { DOCTOR_COMMANDS } from "../../src/cli/doctor.ts";
 import { writeProject } from "../../src/cli/new-project.ts";
 import { projectProblems } from "../../src/cli/project-checks.ts";
@@ -61,6 +62,33 @@ const configured = (change: (parts: Parts) => Parts) => (project: string) => {
   };
   write(project, "wrangler.jsonc", JSON.stringify(change(parts)));
 };
+
+/** Runs the command in a folder. */
+function doctor(cwd: string, ...args: string[]) {
+  const main = join(import.meta.dirname, "../../src/cli/main.ts");
+  const options = ["--experimental-transform-types", "--disable-warning=ExperimentalWarning"];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...options, main, "doctor", ...args], {
+    cwd,
+    encoding: "utf8",
+    env: { ...process.env, DRAMATIS_URL: undefined },
+  });
+  return { status, text: stdout + stderr };
+}
+
+/** Writes the module of the Worker, with this call. */
+function writeWorker(project: string, call: string, before = ""): void {
+  const source = JSON.stringify(join(import.meta.dirname, "../../src/node.ts"));
+  const library = `import { defineLibrary, definePersona } from ${source};
+export const my = defineLibrary("my", { personas: [definePersona("guide", { identity: { systemPrompt: "Hi." } })] });
+export const broken = (id) => defineLibrary(id, {});`;
+  write(project, "src/library.ts", library);
+  const worker = `import { dramatis } from ${source};
+import { broken, my } from "./library";
+${before}
+const app = ${call};
+export const { ${CLASSES.join(", ")}, Executor } = app;`;
+  write(project, "src/worker.ts", worker);
+}
 
 test("G20 DOCTOR-1 finds no problem in a new project, and no project in other folders", () => {
   expect(projectProblems(sound, NODE)).toEqual([]);
@@ -402,16 +430,6 @@ test("G20 DOCTOR-1 an old Node", () => {
 });
 
 test("G20 DOCTOR-1 CLIEXIT-1 the exit code is 1 for a project that does not work, and 0 for warnings", () => {
-  const doctor = (cwd: string, ...args: string[]) => {
-    const main = join(import.meta.dirname, "../../src/cli/main.ts");
-    const options = ["--experimental-transform-types", "--disable-warning=ExperimentalWarning"];
-    const { status, stdout, stderr } = spawnSync(process.execPath, [...options, main, "doctor", ...args], {
-      cwd,
-      encoding: "utf8",
-      env: { ...process.env, DRAMATIS_URL: undefined },
-    });
-    return { status, text: stdout + stderr };
-  };
   const project = copy();
   expect(doctor(root, project)).toEqual({
     status: 0,
@@ -438,23 +456,59 @@ test.each<[string, string, string | null]>([
     null,
   ],
   ["a module of the platform of Workers", 'await import("cloudflare:workers")', null],
-])("G20 DOCTOR-2 %s is one failed check, with the module that must change", async (_, call, problem) => {
+])("G20 DOCTOR-2 %s is one failed check, with the module that must change", (_, call, problem) => {
   const project = copy();
-  const source = JSON.stringify(join(import.meta.dirname, "../../src/node.ts"));
-  const library = `import { defineLibrary, definePersona } from ${source};
-export const my = defineLibrary("my", { personas: [definePersona("guide", { identity: { systemPrompt: "Hi." } })] });
-export const broken = (id) => defineLibrary(id, {});`;
-  write(project, "src/library.ts", library);
-  const worker = `import { dramatis } from ${source};
-import { broken, my } from "./library";
-const app = ${call};
-export const { ${CLASSES.join(", ")}, Executor } = app;`;
-  write(project, "src/worker.ts", worker);
-  const answer = await DOCTOR_COMMANDS[0]?.run({ width: Number.POSITIVE_INFINITY } as never, [project], {});
-  const lines = answer?.text.split("\n") ?? [];
-  expect(lines).toHaveLength(1);
-  expect(lines[0]).toMatch(problem === null ? /^ok +project/ : /^failed +project +src\/worker\.ts: /);
-  expect(lines[0]).toContain(problem ?? "right");
+  writeWorker(project, call);
+  const { status, text } = doctor(project, "--project");
+  expect(status).toBe(problem === null ? 0 : 1);
+  expect(text).toMatch(problem === null ? /^ok +project .*\n$/ : /^failed +project +src\/worker\.ts: .*\n$/);
+  expect(text).toContain(problem ?? "right");
+});
+
+test("G20 DOCTOR-3 a definition may read variables of the Worker", () => {
+  const project = copy();
+  writeWorker(
+    project,
+    "dramatis({ agents: [{ id: process.env.AGENT, persona: process.env.PERSONA }], libraries: [my] })",
+  );
+  write(project, ".dev.vars", "DRAMATIS_LOCAL=1\nPERSONA=my/giude\n");
+  configured((parts) => ({ ...parts, vars: { AGENT: "guide", PERSONA: "other" } }))(project);
+  expect(doctor(project, "--project")).toMatchObject({ status: 1, text: expect.stringContaining("giude") });
+  write(project, ".dev.vars", "DRAMATIS_LOCAL=1\nPERSONA=my/guide\n");
+  expect(doctor(project, "--project")).toMatchObject({ status: 0, text: expect.stringMatching(/^ok /) });
+});
+
+test.each([
+  ["waits without end", "await new Promise(() => {});"],
+  ["exits", "process.exit(0);"],
+])("G20 DOCTOR-3 a module that %s fails no check", (_, before) => {
+  const project = copy();
+  writeWorker(project, 'broken("a/b")', before);
+  expect(doctor(project, "--project")).toEqual({
+    status: 0,
+    text: "ok       project   The files of the project are right.\n",
+  });
+});
+
+test("G20 DOCTOR-3 a module that runs without end is stopped", async () => {
+  const project = copy();
+  write(project, "src/worker.ts", "await new Promise(() => setInterval(() => {}, 1_000));");
+  const { signal } = new AbortController();
+  const start = performance.now();
+  expect(await definitionError(join(project, "src/worker.ts"), {}, signal, 1_000)).toBeUndefined();
+  expect(performance.now() - start).toBeGreaterThan(990);
+});
+
+test("G20 DOCTOR-3 the doctor does not print the output of the module", () => {
+  const project = copy();
+  writeWorker(
+    project,
+    'broken("a/b")',
+    'console.log("text"); console.error("text"); setInterval(() => {}, 1_000);',
+  );
+  const { status, text } = doctor(project, "--project", "--json");
+  expect(status).toBe(1);
+  expect(JSON.parse(text)).toMatchObject({ ok: false, checks: [{ name: "project", status: "failed" }] });
 });
 
 test("G20 without an address, a stopped server is a warning in a project, and a failure elsewhere", async () => {
