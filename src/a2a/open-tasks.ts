@@ -51,7 +51,7 @@ export async function requestOf(
     return undefined;
   const task = await taskOf(requests, call, continues);
   if (task === null)
-    throw new ToolError("The remote agent does not say now what its task waits for.", { retriable: true });
+    throw new ToolError("The remote agent did not say what its task waits for.", { retriable: true });
   if (isAsking(task)) {
     const now = openTask(task);
     await state.put(await openKey(remote, continues), requests.clean(now));

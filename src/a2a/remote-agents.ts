@@ -114,7 +114,9 @@ export class RemoteAgents {
         call.answers === undefined &&
         (await requestOf(requests, call, undefined, { text, tool, url, state }))
       ) {
-        throw new ToolError("The task waits for an approval by now. Answer it with another call.");
+        throw new ToolError(
+          'The task now waits for an approval. Make another call with the message "approve" or "deny".',
+        );
       }
       const answer = await this.#send(requests, call, { operationId, text, tool, url, state });
       const contextId = "task" in answer ? answer.task.contextId : answer.message.contextId;

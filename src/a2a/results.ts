@@ -117,7 +117,7 @@ export async function approvalQuestion(
     throw new ToolError('The task waits for an approval. Send the message "approve" or "deny".', {
       code: "INVALID_INPUT",
     });
-  const message = `The agent of "${host}" waits for an approval:\n\n${text}\n\nIf you approve, this call answers "${approved ? "approve" : "deny"}".`;
+  const message = `The agent of "${host}" waits for an approval:\n\n${text}\n\nThe model answers "${approved ? "approve" : "deny"}". If you approve this call, the answer is sent. If you deny this call, nothing is sent, and the task keeps waiting.`;
   const problem =
     id === undefined
       ? "needs an answer that a message of this tool cannot give."

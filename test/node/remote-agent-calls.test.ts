@@ -102,7 +102,7 @@ describe("a question", () => {
     await remote.move(task_id, "confirm Refund 5?");
     const answer = (message: string) => remote.call(`op_${message}`, { message, task_id });
     expect(await answer("approve")).toMatchObject({
-      elicited: { message: expect.stringMatching(/Refund 5\?[\s\S]*this call answers "approve"/) },
+      elicited: { message: expect.stringMatching(/Refund 5\?[\s\S]*The model answers "approve"/) },
     });
     await expect(answer("Yes, please.")).rejects.toMatchObject({ code: "INVALID_INPUT" });
     // The task has another request, and then a question.
@@ -128,7 +128,7 @@ describe("a question", () => {
     await expect(remote.call("op_2", input)).rejects.toMatchObject({ retriable: true });
     await remote.set({});
     await remote.move(task_id, "confirm Refund 5?");
-    await expect(remote.call("op_2", input)).rejects.toThrow("waits for an approval by now");
+    await expect(remote.call("op_2", input)).rejects.toThrow("now waits for an approval");
     expect(await remote.runs()).toEqual(["ask Which colour?", "confirm Refund 5?"]);
   });
 
