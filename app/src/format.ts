@@ -147,7 +147,7 @@ export function exactJson(value: unknown): string {
   return prettyJson(value).replace(UNSEEN, (character) => character.split("").map(escaped).join(""));
 }
 
-/** Names the work below a turn whose use its own counts leave out; `undefined` without such work. */
+/** Names the work that the counts of a turn do not include; `undefined` without such work. */
 export function calledText({ hasAgents, hasRuns }: { hasAgents: boolean; hasRuns: boolean }) {
   if (!hasAgents) return hasRuns ? "its runs" : undefined;
   return hasRuns ? "called agents and runs" : "called agents";

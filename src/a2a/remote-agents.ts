@@ -152,8 +152,7 @@ export class RemoteAgents {
 
   /**
    * Cancels the task of a call, or the task that its message continues. `lost` is the message of a call without a task, if the message may be
-   * sent again. Throws `UNAVAILABLE`. An
-   * agent that refuses is no error, because its task may be over.
+   * sent again. Throws `UNAVAILABLE`. An agent that refuses is no error, because its task may be over.
    */
   async cancel(
     project: Pick<CallContext, "tenant" | "projectId">,

@@ -79,7 +79,7 @@ export const openTaskSchema = z.object({ contextId: z.string(), request: request
 export type OpenTask = z.infer<typeof openTaskSchema>;
 
 /** The form of a question without values. */
-const NO_VALUES = { type: "object" };
+const NO_VALUES = JSON.stringify({ type: "object" });
 
 /** Returns the requests for approval of a task: the parts of its status with the JSON Schema of an answer with `approved` (A2ACALL-12). */
 function approvalForms({ message }: RemoteTask["status"]): { id: string; hasValues: boolean }[] {
@@ -87,9 +87,10 @@ function approvalForms({ message }: RemoteTask["status"]): { id: string; hasValu
   return (message?.parts ?? []).flatMap(({ data }) => {
     const properties = member(member(data, "answer"), "properties");
     if (member(properties, "approved") === undefined) return [];
-    const values = JSON.stringify(member(properties, "values") ?? NO_VALUES);
+    const values = member(properties, "values");
     const id = member(data, "id");
-    return [{ id: typeof id === "string" ? id : "", hasValues: values !== JSON.stringify(NO_VALUES) }];
+    const hasValues = values !== undefined && JSON.stringify(values) !== NO_VALUES;
+    return [{ id: typeof id === "string" ? id : "", hasValues }];
   });
 }
 

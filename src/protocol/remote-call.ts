@@ -57,7 +57,7 @@ export function taskOfCall({ taskId, continues }: RemoteCall): string | undefine
   return taskId ?? continues;
 }
 
-/** Returns whether a text approves a request; `undefined` for a text that neither approves nor denies. */
+/** Returns `true` for the text `approve`, `false` for `deny`, and `undefined` for other texts. Spaces and case do not matter. */
 export function approvalIn(text: string): boolean | undefined {
   const word = text.trim().toLowerCase();
   return word === "approve" || word === "deny" ? word === "approve" : undefined;

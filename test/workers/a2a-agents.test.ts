@@ -211,7 +211,7 @@ describe("I12 an agent of another server answers a tool", () => {
     await answer(first?.id, { approved: true, values: {}, round: 1 });
     await expect.poll(() => remote.runs()).toHaveLength(2);
     await answer(second?.id, { approved: true, values: {}, round: 1 });
-    // The task waits for the second request, which nobody has approved.
+    // The task waits for the second request. No person has approved it.
     const message = expect.stringContaining("Refund 500?");
     await expect.poll(waiting).toEqual([expect.objectContaining({ id: second?.id, round: 2, message })]);
     expect((await remote.runs()).slice(1)).toEqual([expect.stringMatching(/op_Refund 5\?$/)]);

@@ -821,6 +821,9 @@ describe("I11 a question of a server is a request for approval", () => {
     const second = await sent(client, answer);
     expect(requestIdsOf(second)).toEqual([expect.stringMatching(/:2$/)]);
     expect(requestIdsOf(await sent(client, answer))).toEqual(requestIdsOf(second));
+    const { messageId } = answer.message;
+    const denial = a2aRequest({ data: { id: data.id, approved: false } }, { taskId: first.id, messageId });
+    await expect(client.sendMessage(denial)).rejects.toThrow();
     await client.cancelTask(named(first.id));
   });
 

@@ -50,7 +50,7 @@ export function Composer(props: ComposerProps) {
   }, []);
 
   useEffect(() => {
-    // A person who types elsewhere, for example in the search, goes on there.
+    // If a person types in another field, for example the search, the focus stays there.
     if (!disabled && !document.activeElement?.matches("input, textarea, select")) focus();
   }, [disabled, focus]);
 

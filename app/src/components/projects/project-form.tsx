@@ -146,7 +146,7 @@ export function repositoryPointers(at: string): string[] {
   return [`${at}/id`, `${at}/defaultBranch`];
 }
 
-/** Returns the repositories of a new project, or none if the fields are empty. */
+/** Returns the repositories of a new project; an empty list if the fields are empty. */
 export function repositoriesOf(form: FormData): ReturnType<typeof repositoryOf>[] {
   const repository = repositoryOf(form);
   return repository.id === "" && repository.defaultBranch === undefined ? [] : [repository];
