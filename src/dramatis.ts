@@ -370,8 +370,8 @@ export function dramatis(options: DramatisOptions) {
 }
 
 /** Reports whether workspaces can exist. A Worker that was deployed before them may export the class without its migration. */
-function hasWorkspaces({ has, withoutStorage }: WorkerClasses): boolean {
-  return has("Workspace") && !withoutStorage.includes("Workspace");
+function hasWorkspaces(classes: WorkerClasses): boolean {
+  return classes.has("Workspace") && !classes.lacksStorage("Workspace");
 }
 
 /** Returns the executor of this Worker. Throws `UNAVAILABLE` unless the Worker exports it. */

@@ -83,7 +83,7 @@ export function missingParts(
   ];
   return [
     ...parts.filter(({ isThere }) => !isThere).map(({ name, message }) => ({ name, message })),
-    ...classes.withoutStorage.map((name) => ({ name, message: withoutStorage(name) })),
+    ...classes.withoutStorage().map((name) => ({ name, message: withoutStorage(name) })),
   ];
 }
 

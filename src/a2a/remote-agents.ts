@@ -31,7 +31,8 @@ import {
   remoteCallSchema,
   taskOfCall,
 } from "../protocol/remote-call.ts";
-import { DramatisError, notFound, unavailable } from "../shared/errors.ts";
+import { defined } from "../shared/defined.ts";
+import { hasCode, notFound, unavailable } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
@@ -104,12 +105,12 @@ export class RemoteAgents {
               question,
               "A person must approve the answer, and this call cannot ask a person.",
             );
-          Object.assign(begun, { answers: request.id });
+          call = { ...begun, ...defined({ answers: request.id }) };
         }
+        call ??= begun;
         // A cancellation without a stored call sends no request.
         signal.throwIfAborted();
-        await state.put(key, begun);
-        call = begun;
+        await state.put(key, call);
       } else if (
         call.answers === undefined &&
         (await requestOf(requests, call, undefined, { text, tool, url, state }))
@@ -141,7 +142,7 @@ export class RemoteAgents {
     } catch (error) {
       // A ToolError is the end of the attempt's time. The work continues.
       const isStopped = signal.aborted && !(signal.reason instanceof ToolError);
-      const isOver = error instanceof DramatisError && error.code === "NOT_FOUND";
+      const isOver = hasCode(error, "NOT_FOUND");
       if ((isStopped || isOver) && call?.taskId !== undefined) {
         const cancel = cancelTask.bind(undefined, requests, call, call.taskId);
         await this.#repeated(cancel).catch(() => undefined);

@@ -12,7 +12,7 @@
 import { z } from "zod";
 import { TASK_MEMBER } from "../library/tools/remote-agent.ts";
 import { ToolError } from "../library/tools/tool-error.ts";
-import { type Elicited, MAX_ELICITATION_BYTES } from "../protocol/elicitation.ts";
+import { type Elicited, isConfirmation, MAX_ELICITATION_BYTES } from "../protocol/elicitation.ts";
 import { approvalIn } from "../protocol/remote-call.ts";
 import { defined } from "../shared/defined.ts";
 import { isJsonObject, type Json } from "../shared/json.ts";
@@ -78,18 +78,14 @@ export const openTaskSchema = z.object({ contextId: z.string(), request: request
 
 export type OpenTask = z.infer<typeof openTaskSchema>;
 
-/** The form of a question without values. */
-const NO_VALUES = JSON.stringify({ type: "object" });
-
 /** Returns the requests for approval of a task: the parts of its status with the JSON Schema of an answer with `approved` (A2ACALL-12). */
 function approvalForms({ message }: RemoteTask["status"]): { id: string; hasValues: boolean }[] {
   const member = (value: unknown, name: string) => (isJsonObject(value) ? value[name] : undefined);
   return (message?.parts ?? []).flatMap(({ data }) => {
     const properties = member(member(data, "answer"), "properties");
     if (member(properties, "approved") === undefined) return [];
-    const values = member(properties, "values");
     const id = member(data, "id");
-    const hasValues = values !== undefined && JSON.stringify(values) !== NO_VALUES;
+    const hasValues = !isConfirmation({ schema: member(properties, "values") });
     return [{ id: typeof id === "string" ? id : "", hasValues }];
   });
 }

@@ -1,6 +1,7 @@
 /**
  * `dramatis doctor`: checks the project in the folder, and the address, the token, the version and the health of a server. It says what to change.
  */
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { DramatisClientError, notJson } from "../client/errors.ts";
 import { VERSION } from "../shared/version.ts";
@@ -98,7 +99,7 @@ async function accessChecks(cli: Cli): Promise<Check[]> {
 
 async function definitionProblems(folder: string, signal: AbortSignal): Promise<ProjectProblem[]> {
   const worker = workerModule(folder);
-  if (worker === undefined) return [];
+  if (worker === undefined || !existsSync(resolve(folder, worker.main))) return [];
   const error = await definitionError(resolve(folder, worker.main), worker.variables, signal);
   return error === undefined ? [] : [failed(`${worker.main}: ${error}`)];
 }

@@ -8,6 +8,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../shared/json.ts";
+import { violations } from "../shared/json-schema/violations.ts";
 
 /** Characters of a message, and bytes of JSON of all questions of a call. */
 export const MAX_ELICITATION_TEXT = 2_000;
@@ -74,10 +75,15 @@ export function viewOfElicited({
 }
 
 /** Reports whether an approval alone answers a question: the question has no fields and no address. */
-export function isConfirmation({ schema = {}, host }: ElicitationView): boolean {
+export function isConfirmation({
+  schema = {},
+  host,
+}: {
+  schema?: unknown;
+  host?: string | undefined;
+}): boolean {
   if (host !== undefined || !isJsonObject(schema)) return false;
-  const { type: _, title: __, description: ___, properties = {}, ...conditions } = schema;
-  return Object.keys(Object(properties)).length + Object.keys(conditions).length === 0;
+  return Object.keys(Object(schema.properties)).length === 0 && violations(schema, {})?.length === 0;
 }
 
 export function answerTo({ forms, urls, state }: Elicited, values: JsonObject): ElicitedAnswer {

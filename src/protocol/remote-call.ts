@@ -52,7 +52,7 @@ export function remoteCallKey(operationId: string): string {
   return `${REMOTE_STATE}call.${operationId}`;
 }
 
-/** Returns the task that the cancellation of a call ends; `undefined` before the agent has named it. */
+/** Returns the task that a cancellation ends: the task that answers the call, or else the task that its message continues. */
 export function taskOfCall({ taskId, continues }: RemoteCall): string | undefined {
   return taskId ?? continues;
 }

@@ -1,7 +1,8 @@
 /** Questions of MCP servers to people, as pure functions. */
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { elicitedBy, repeatedState } from "../../src/mcp/elicitation.ts";
-import { isConfirmation } from "../../src/protocol/elicitation.ts";
+import { type ElicitationView, isConfirmation } from "../../src/protocol/elicitation.ts";
 
 const SECRET = "key-of-the-server-4711";
 
@@ -52,9 +53,10 @@ describe("a question", () => {
   });
 
   test("ACP-14 CHANNEL-9 an approval alone answers a question without fields, conditions and address", () => {
-    const ask = { message: "Sure?", round: 1 };
+    const ask: ElicitationView = { message: "Sure?", round: 1 };
     expect(isConfirmation(ask)).toBe(true);
-    expect(isConfirmation({ ...ask, schema: { type: "object", properties: {}, title: "Sure?" } })).toBe(true);
+    for (const schema of [{}, { type: "object", properties: {}, required: [] }, z.toJSONSchema(z.object({}))])
+      expect(isConfirmation({ ...ask, schema }), JSON.stringify(schema)).toBe(true);
     expect(isConfirmation({ ...ask, host: "a.example" })).toBe(false);
     for (const schema of [
       { properties: { a: {} } },

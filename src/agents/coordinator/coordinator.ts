@@ -68,7 +68,7 @@ import { takeChildRuns } from "./child-runs.ts";
 import type { CoordinatorApplication } from "./context.ts";
 import { wholeOutput } from "./core/child-run.ts";
 import { runCaller, runWorkspace, unknownRun } from "./core/record.ts";
-import { isOver, type NodeOutcome } from "./core/state.ts";
+import { isOver } from "./core/state.ts";
 import { cannotDefer, checkReader, mayRead } from "./inbound/start-run.ts";
 import { readRunTrace } from "./reads/run-trace.ts";
 import { journalPage, outerView, runIssues, runView, runWorkflow } from "./reads/run-views.ts";
@@ -237,21 +237,21 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     async handleSubworkflowResult(result: CallAddress & { output: Json }): Promise<Result<null>> {
       return asDone(() => {
         const { output, ...address } = validate(subworkflowResultSchema, result);
-        return this.#end(address, { output });
+        return this.#runtime.end(address, { output });
       });
     }
 
     async handleSubworkflowError(failure: CallAddress & { error: RunError }): Promise<Result<null>> {
       return asDone(() => {
         const { error, ...address } = validate(subworkflowErrorSchema, failure);
-        return this.#end(address, { error });
+        return this.#runtime.end(address, { error });
       });
     }
 
     async handleAgentResult(answer: AgentResult): Promise<Result<null>> {
       return asDone(() => {
         const { text, ...address } = validate(agentAnswerSchema, answer);
-        return this.#end(address, { output: { text } });
+        return this.#runtime.end(address, { output: { text } });
       });
     }
 
@@ -259,12 +259,8 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return asDone(() => {
         const { error, ...address } = validate(agentErrorSchema, failure);
         const { code, message } = error;
-        return this.#end(address, { error: { code, message } });
+        return this.#runtime.end(address, { error: { code, message } });
       });
-    }
-
-    #end({ operationId, attempt }: CallAddress, outcome: NodeOutcome): Promise<void> {
-      return this.#runtime.end({ operationId, attempt }, outcome);
     }
 
     async childRun(address: CallAddress): Promise<Result<ChildRun>> {

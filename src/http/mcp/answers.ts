@@ -1,5 +1,4 @@
 /** Answers of the person at the client, given with the rights of the principal (MCP-8). */
-
 import { approvalOf, type GivenAnswer, gateAnswerOf } from "../../compat/mcp/questions.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { RequestVariables } from "../base/context.ts";

@@ -1,5 +1,4 @@
 /** The artifacts of the tenant's projects as resources. Everyone in the tenant reads them. */
-
 import {
   type McpServer,
   ProtocolError,

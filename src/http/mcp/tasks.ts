@@ -1,5 +1,4 @@
 /** The methods `tasks/get`, `tasks/update` and `tasks/cancel`. */
-
 import {
   type McpServer,
   MissingRequiredClientCapabilityError,

@@ -31,7 +31,7 @@ export function dataSchemaOf(what: string, schema: z.ZodType): JsonObject {
   return schemaOf(what, schema, "input");
 }
 
-/** Returns the JSON Schema of the option `input`. Throws `INVALID_INPUT` unless it describes an object. `what` names the definition. */
+/** Returns the JSON Schema of the option `input`. Throws `INVALID_INPUT` unless its `type` is `object`. `what` names the definition. */
 export function objectSchema(what: string, schema: JsonObject): JsonObject {
   if (schema.type === "object") return schema;
   const message = "Must describe an object. Wrap it in z.object({…}).";

@@ -4,8 +4,10 @@
 export interface WorkerClasses {
   /** Reports whether the Worker binds or exports a class of this name. */
   has(name: string): boolean;
-  /** The names of exported classes that have no storage. */
-  withoutStorage: readonly string[];
+  /** Reports whether the Worker exports a Durable Object class of this name without storage. */
+  lacksStorage(name: string): boolean;
+  /** Returns the names of all such classes, in order. Reads every export, and each read makes a binding. */
+  withoutStorage(): string[];
 }
 
 export function notExported(name: string): string {

@@ -35,17 +35,13 @@ export function namespaceOf(env: object, name: string, code: ErrorCode): unknown
 export function workerClasses(env: object): WorkerClasses {
   return {
     has: (name) => ownMember(env, name) !== undefined || ownMember(exports, name) !== undefined,
-    // Each actor asks for classes when it starts, and each read of an export makes a binding.
-    get withoutStorage() {
-      return classesWithoutStorage();
-    },
+    lacksStorage,
+    withoutStorage: () => Object.keys(exports).filter(lacksStorage).sort(),
   };
 }
 
-/** Returns the names of exported Durable Object classes that have no storage, in the order of their names. */
-function classesWithoutStorage(): string[] {
-  const hasNoStorage = (name: string) => tagOf(ownMember(exports, name)).endsWith("DurableObjectClass]");
-  return Object.keys(exports).filter(hasNoStorage).sort();
+function lacksStorage(name: string): boolean {
+  return tagOf(ownMember(exports, name)).endsWith("DurableObjectClass]");
 }
 
 /** Returns a stub of a `WorkerEntrypoint` class. Throws `UNAVAILABLE` unless the class can be reached. */
