@@ -349,12 +349,12 @@ export function dramatis(options: DramatisOptions) {
       mayReach: mayReach(env),
       ...defined({ resolve }),
       credentials: credentials(env),
-      models: {
+      models: () => ({
         gateway: gateway(env),
         adapters: adapterFor,
         embeddings: builtInEmbeddings(env, trusted),
         defaultProfile: defaultProfile(env),
-      },
+      }),
       vectors: new Map(Object.entries(options.tasks?.vectors?.(env) ?? {})),
     })),
     EventLog: createEventLogClass<DramatisEnv & Cloudflare.Env>(),

@@ -140,15 +140,18 @@ export function wellFormed<Value>(value: Value): Value {
 
 function repaired(value: unknown): unknown {
   if (typeof value === "string") return value.isWellFormed() ? value : value.toWellFormed();
-  if (Array.isArray(value)) {
-    const items = value.map(repaired);
-    return items.some((item, index) => item !== value[index]) ? items : value;
-  }
-  if (!isPlainObject(value)) return value;
+  if (Array.isArray(value)) return value.every(isSound) ? value : value.map(repaired);
+  if (!isPlainObject(value) || isSound(value)) return value;
   const members = Object.entries(value);
-  const made = members.map(([name, member]) => [name.toWellFormed(), repaired(member)] as const);
-  const isSame = made.every(([name, member], at) => name === members[at]?.[0] && member === members[at]?.[1]);
-  return isSame ? value : Object.fromEntries(made);
+  return Object.fromEntries(members.map(([name, member]) => [name.toWellFormed(), repaired(member)]));
+}
+
+/** Reports whether `repaired` changes nothing. Makes no copy, because each model call checks its whole request. */
+function isSound(value: unknown): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (Array.isArray(value)) return value.every(isSound);
+  if (!isPlainObject(value)) return true;
+  return Object.keys(value).every((name) => name.isWellFormed() && isSound(value[name]));
 }
 
 /** Returns the path of the first string or key with a lone surrogate. */

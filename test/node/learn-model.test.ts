@@ -144,7 +144,9 @@ describe("the task", () => {
       embeddings: createEmbeddingGateway(ports),
       defaultProfile: profile(),
     };
-    const executor = localExecutor(code, systemClock, undefined, undefined, noHandles, { models });
+    const executor = localExecutor(code, systemClock, undefined, undefined, noHandles, {
+      models: () => models,
+    });
     const { library: home, id, timeoutMs, task } = hook;
     const ends: AttemptEnd[] = [];
     const call = {

@@ -55,12 +55,12 @@ async function run(id: string, given: JsonObject): Promise<RunState> {
   const workflow = await pinWorkflow(new Registry(code), `strategies/${id}`, { defaultProfile });
   const gatewayPorts = { secret: () => undefined, fetch, clock: systemClock, trustedHosts: trustedHosts() };
   const executor = localExecutor(code, systemClock, undefined, undefined, noHandles, {
-    models: {
+    models: () => ({
       gateway: createModelGateway(gatewayPorts),
       adapters: adapterFor,
       embeddings: createEmbeddingGateway(gatewayPorts),
       defaultProfile,
-    },
+    }),
   });
   const database = new NodeSqlDatabase();
   return new Promise((resolve, reject) => {

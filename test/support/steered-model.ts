@@ -111,7 +111,7 @@ export class SteeredConversation {
         ({ operationId, attempt }, ended) =>
           this.runtime.results.takeResult({ operationId, attempt, ...ended }),
         undefined,
-        { models },
+        { models: () => models },
         {
           agent: async () => this.#memory,
           pastTurns: async (_context, request) =>

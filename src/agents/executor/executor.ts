@@ -51,6 +51,9 @@ export function createExecutorClass<Env>(
     async run(calls: unknown, caller: BatchCaller): Promise<void> {
       const { attachments, maxAttachmentBytes, artifacts, ...given } = application(this.env);
       const { clock } = given;
+      const batch = readCalls(calls);
+      // A batch without calls asks whether the settings are usable.
+      if (batch.calls.length === 0) given.models?.();
       const connect = (context: CallContext) =>
         durableActor<CallerApi>(this.env as object, callerOf(context));
       const work = runCalls(
@@ -104,7 +107,7 @@ export function createExecutorClass<Env>(
             deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),
           waitUntil: (more) => this.ctx.waitUntil(more),
         },
-        readCalls(calls),
+        batch,
         caller,
       );
       // The platform cancels a call if its caller stops, but not this work.

@@ -86,11 +86,11 @@ export class WorldTools {
         ),
       (call, options) => inRuntime(() => this.world.during(this.#defer(call, options))),
       {
-        models: {
+        models: () => ({
           ...models,
           adapters: adapterFor,
           embeddings: { embed: () => Promise.reject(new Error("A test app has no embeddings.")) },
-        },
+        }),
         http: scriptedHttp(http, this.#recorder, onMissing),
         mcp: (...call) => callDouble(mcpTools, this.#recorder, ...call),
         remoteAgent: (...call) =>

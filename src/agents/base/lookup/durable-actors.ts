@@ -50,7 +50,10 @@ export function checkActorPlace(env: object, address: ActorAddress, actual: stri
 
 /** Returns the class of actors of a kind: `conversation` is `Conversation`. */
 function classOf(kind: string): string {
-  return kind.replaceAll(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  return kind
+    .split("-")
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join("");
 }
 
 /** Returns the kind of actors of a class: `Conversation` is `conversation`. */

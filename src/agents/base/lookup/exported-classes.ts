@@ -23,12 +23,20 @@ export function checkExports(env: object): void {
   entrypointOf(env, "Executor");
 }
 
+/** The namespaces of exported classes. Each read of an export makes a new one. */
+const exportedNamespaces = new Map<string, unknown>();
+
 /** Returns the namespace of a Durable Object class. Throws an error of `code` unless the class can be reached. */
 export function namespaceOf(env: object, name: string, code: ErrorCode): unknown {
   const bound = ownMember(env, name);
   if (isNamespace(bound)) return bound;
+  const known = exportedNamespaces.get(name);
+  if (known !== undefined) return known;
   const exported = ownMember(exports, name);
-  if (isNamespace(exported)) return exported;
+  if (isNamespace(exported)) {
+    exportedNamespaces.set(name, exported);
+    return exported;
+  }
   throw new DramatisError(code, exported === undefined ? notExported(name) : withoutStorage(name));
 }
 

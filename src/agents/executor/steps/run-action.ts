@@ -45,7 +45,8 @@ export interface ActionPorts {
     project: Pick<CallContext, "tenant" | "projectId">,
     ...of: Parameters<CredentialsFor>
   ): ReturnType<CredentialsFor>;
-  models?: ActionModels;
+  /** Makes what actions need for models. Most tasks call none. */
+  models?(): ActionModels;
   vectors: VectorIndexes;
 }
 
@@ -149,7 +150,14 @@ function unknownKind(action: never): never {
 function modelRun({ context, ports, meter, record }: ActionRun): ModelRun {
   const { models, clock } = ports;
   if (models === undefined) throw new ToolError("This Executor cannot call models.");
-  return { models, context: context.context, signal: context.signal, clock, meter, requests: record };
+  return {
+    models: models(),
+    context: context.context,
+    signal: context.signal,
+    clock,
+    meter,
+    requests: record,
+  };
 }
 
 function inTime(
