@@ -35,7 +35,7 @@ const CLIENT_MAY_IMPORT = [
 
 /** Files that the command line may import. */
 const CLI_MAY_IMPORT =
-  "^src/(?:shared/|protocol/|client/|cli/|model/provider-names\\.ts$|compat/(?:acp/|content\\.ts$|sent-text\\.ts$)|testing/(?:index|evals/as-bundled)\\.ts$)";
+  "^src/(?:shared/|protocol/|client/|cli/|adapters/default-profile\\.ts$|compat/(?:acp/|content\\.ts$|sent-text\\.ts$)|testing/(?:index|evals/as-bundled)\\.ts$)";
 
 const CONVERSATION = "agents/conversation";
 const COORDINATOR = "agents/coordinator";

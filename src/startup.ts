@@ -30,7 +30,7 @@ export function missingParts(
   { DB, BUCKET }: { DB?: unknown; BUCKET?: unknown },
   canAuthenticate: boolean,
   classes: WorkerClasses,
-  missingKey: string | undefined,
+  missingKey: { keyName: string; baseUrlName: string } | undefined,
   hasChannels: boolean,
 ): MissingPart[] {
   const parts: (MissingPart & { isThere: boolean })[] = [
@@ -51,8 +51,8 @@ export function missingParts(
       isThere: canAuthenticate,
     },
     {
-      name: missingKey ?? "",
-      message: `Personas without a model profile cannot answer. Set \`${missingKey}\`, or the base URL of a server without keys.`,
+      name: missingKey?.keyName ?? "",
+      message: `Personas without a model profile cannot answer. Set \`${missingKey?.keyName}\`. For a server without keys, set \`${missingKey?.baseUrlName}\` instead.`,
       isThere: missingKey === undefined,
     },
     {

@@ -1,7 +1,7 @@
 /** Chooses the model of personas without a model profile, from the environment. Also takes its provider's base URL from there. */
 import type { ModelProfile, ProviderId } from "../model/profile.ts";
 import { chosenModel } from "../model/provider-names.ts";
-import { httpProvider } from "./gateway/http-providers.ts";
+import { type HttpProvider, httpProvider } from "./gateway/http-providers.ts";
 
 /** Variables of the environment; a blank one counts as absent. */
 export interface ModelEnvironment {
@@ -43,10 +43,16 @@ export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean
   return hasAiBinding ? { provider: "workers-ai", modelId: WORKERS_AI_MODEL } : OFFLINE_PROFILE;
 }
 
-/** Returns the variable with the key that the default model needs and lacks; `undefined` if the model needs no key or has its key. */
-export function missingKey(env: ModelEnvironment, hasAiBinding: boolean): string | undefined {
+/**
+ * Returns the variables of the key that the default model lacks, and of the base URL that is enough for a server without keys; `undefined` if
+ * the model needs no key, or has a key or a base URL. Throws as `defaultModelProfile`.
+ */
+export function missingKey(
+  env: ModelEnvironment,
+  hasAiBinding: boolean,
+): Pick<HttpProvider, "keyName" | "baseUrlName"> | undefined {
   const { provider } = defaultModelProfile(env, hasAiBinding);
-  return isSetUp(provider, env) ? undefined : httpProvider(provider)?.keyName;
+  return isSetUp(provider, env) ? undefined : httpProvider(provider);
 }
 
 /** Adds the provider's base URL from the environment if the profile has no base URL. */

@@ -1,15 +1,14 @@
 /**
  * `dramatis doctor`: checks the project in the folder, and the address, the token, the version and the health of a server. It says what to change.
  */
-import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { DramatisClientError, notJson } from "../client/errors.ts";
 import { VERSION } from "../shared/version.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
-import { definitionError } from "./definition-check.ts";
+import { checkDefinitions } from "./definition-check.ts";
 import { CommandFailure, requestFailure } from "./failure.ts";
-import { projectProblems, workerModule } from "./project-checks.ts";
-import { failed, type ProjectProblem } from "./project-setup.ts";
+import { checkProject, type WorkerModule } from "./project-checks.ts";
+import { failed, type ProjectProblem, warning } from "./project-setup.ts";
 import { clean, time, wrap } from "./text.ts";
 
 interface Health {
@@ -97,21 +96,32 @@ async function accessChecks(cli: Cli): Promise<Check[]> {
   });
 }
 
-async function definitionProblems(folder: string, signal: AbortSignal): Promise<ProjectProblem[]> {
-  const worker = workerModule(folder);
-  if (worker === undefined || !existsSync(resolve(folder, worker.main))) return [];
-  const error = await definitionError(resolve(folder, worker.main), worker.variables, signal);
-  return error === undefined ? [] : [failed(`${worker.main}: ${error}`)];
+async function definitionProblems(
+  folder: string,
+  { main, variables }: WorkerModule,
+  signal: AbortSignal,
+): Promise<ProjectProblem[]> {
+  const { refused, isLate } = await checkDefinitions(resolve(folder, main), variables, signal);
+  signal.throwIfAborted();
+  if (isLate)
+    return [
+      warning(
+        `${main}: The definitions are not checked, because this module did not load within 10 seconds. Move work at its top into functions.`,
+      ),
+    ];
+  return refused === undefined ? [] : [failed(`${main}: ${refused}`)];
 }
 
 async function projectChecks(folder: string | undefined, signal: AbortSignal): Promise<Check[]> {
-  const ofFiles = projectProblems(folder ?? process.cwd());
-  const problems = ofFiles && [...ofFiles, ...(await definitionProblems(folder ?? process.cwd(), signal))];
-  if (problems === null && folder !== undefined)
+  const project = checkProject(folder ?? process.cwd());
+  if (project === null && folder !== undefined)
     throw new CommandFailure(
       `${folder} has no project: its package.json must name dramatis. Make a project: npx dramatis init ${folder}`,
     );
-  if (problems === null) return [];
+  if (project === null) return [];
+  const { problems, worker } = project;
+  if (worker !== undefined)
+    problems.push(...(await definitionProblems(folder ?? process.cwd(), worker, signal)));
   if (problems.length === 0)
     return [{ name: "project", status: "ok", message: "The files of the project are right." }];
   return problems.map((problem) => ({ name: "project", ...problem }));

@@ -6,14 +6,17 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { piecesOf, similarity } from "../shared/known-ids.ts";
+import { similarId } from "../shared/known-ids.ts";
 import { inputIssues, issuesText } from "../shared/validation.ts";
 import {
   failed,
   isSecret,
   localVariables,
+  modelProblems,
   type ProjectProblem,
   type Read,
+  type Variables,
+  valuesOf,
   variableProblems,
   versionProblems,
   warning,
@@ -77,31 +80,44 @@ function readIn(folder: string, path: string): string | null {
   return statSync(file, { throwIfNoEntry: false })?.isFile() ? readFileSync(file, "utf8") : null;
 }
 
-/** Returns the problems of the project in a folder; `null` if the folder has no project of Dramatis. */
-export function projectProblems(folder: string, node = process.versions.node): ProjectProblem[] | null {
-  const read = (path: string) => readIn(folder, path);
-  if (!/"dramatis"\s*:/.test(read("package.json") ?? "")) return null;
-  return [
-    ...configProblems(folder, read),
-    ...variableProblems(folder, read),
-    ...versionProblems(folder, node),
-  ];
+/** The path of the Worker's module in its project, and the variables of the Worker on this machine. */
+export interface WorkerModule {
+  main: string;
+  variables: Record<string, string>;
 }
 
-/** Returns the path of the Worker's module, and its variables on this machine; `undefined` if the configuration lacks `main` or is not valid. */
-export function workerModule(folder: string): { main: string; variables: NodeJS.Dict<string> } | undefined {
-  try {
-    const text = readIn(folder, CONFIG) ?? readIn(folder, "wrangler.json") ?? "";
-    const { main, vars } = configSchema.parse(parseJsonc(text));
-    const texts = Object.entries(vars).map(([name, value]) => [
+/**
+ * Returns the problems of the project in a folder, and the module of its Worker; `null` if the folder has no project of Dramatis. The module
+ * is absent if the configuration is not valid, or names no file.
+ */
+export function checkProject(
+  folder: string,
+  node = process.versions.node,
+): { problems: ProjectProblem[]; worker?: WorkerModule } | null {
+  const read = (path: string) => readIn(folder, path);
+  if (!/"dramatis"\s*:/.test(read("package.json") ?? "")) return null;
+  const config = readConfig(read);
+  const local = localVariables(read);
+  const isRead = !Array.isArray(config);
+  const variables: Variables = new Map([...(isRead ? deployedVariables(config) : []), ...local]);
+  const problems = [
+    ...(isRead ? configProblems(config, folder, read, local) : config),
+    ...variableProblems(folder, read, local),
+    ...modelProblems(variables, CONFIG),
+    ...versionProblems(folder, node),
+  ];
+  const main = isRead ? config.main : undefined;
+  if (main === undefined || read(main) === null) return { problems };
+  return { problems, worker: { main, variables: valuesOf(variables) } };
+}
+
+function deployedVariables({ vars }: Config): Variables {
+  return new Map(
+    Object.entries(vars).map(([name, value]) => [
       name,
-      typeof value === "string" ? value : JSON.stringify(value),
-    ]);
-    const variables = { ...Object.fromEntries(texts), ...localVariables((path) => readIn(folder, path)) };
-    return main === undefined ? undefined : { main, variables };
-  } catch {
-    return undefined;
-  }
+      { value: typeof value === "string" ? value : JSON.stringify(value), file: CONFIG },
+    ]),
+  );
 }
 
 const quoted = (list: readonly string[]) => list.map((name) => `"${name}"`).join(", ");
@@ -115,7 +131,8 @@ function parseJsonc(text: string): unknown {
   return JSON.parse(without(json, String.raw`,(?=\s*[}\]])`));
 }
 
-function configProblems(folder: string, read: Read): ProjectProblem[] {
+/** Returns the configuration, or its problems if it cannot be read. */
+function readConfig(read: Read): Config | ProjectProblem[] {
   const text = read(CONFIG) ?? read("wrangler.json");
   if (text === null)
     return [
@@ -125,7 +142,7 @@ function configProblems(folder: string, read: Read): ProjectProblem[] {
     ];
   try {
     const parsed = configSchema.safeParse(parseJsonc(text));
-    if (parsed.success) return partProblems(parsed.data, folder, read);
+    if (parsed.success) return parsed.data;
     return [failed(`${CONFIG} is not valid: ${issuesText(inputIssues(parsed.error))}`)];
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
@@ -133,7 +150,7 @@ function configProblems(folder: string, read: Read): ProjectProblem[] {
   }
 }
 
-function partProblems(config: Config, folder: string, read: Read): ProjectProblem[] {
+function configProblems(config: Config, folder: string, read: Read, local: Variables): ProjectProblem[] {
   const { main } = config;
   const code = main === undefined ? null : read(main);
   return [
@@ -148,7 +165,7 @@ function partProblems(config: Config, folder: string, read: Read): ProjectProble
     ...bindingProblems(config),
     ...environmentProblems(config),
     ...assetProblems(config, folder),
-    ...accessProblems(config, code ?? "", read),
+    ...accessProblems(config, code ?? "", read, local),
     ...Object.entries(config.vars).flatMap(([name, value]) => {
       if (isSecret(name, value))
         return [
@@ -199,7 +216,7 @@ function classProblems({ migrations }: Config, code: string | null, main = "", r
   const lacking = [...new Set([...ACTORS, ...own])].filter((name) => expected.has(name) && !known.has(name));
   const strangers = exported === null ? [] : [...known].filter((name) => !exported.has(name));
   const mistyped = strangers.flatMap((name) => {
-    const meant = lacking.find((actor) => similarity(piecesOf(actor), piecesOf(name)) > 0.7);
+    const meant = similarId(name, lacking);
     return meant === undefined ? [] : [{ name, meant }];
   });
   const unmigrated = lacking.filter((name) => mistyped.every(({ meant }) => meant !== name));
@@ -317,12 +334,14 @@ function environmentProblems(config: Config): ProjectProblem[] {
 }
 
 /** Returns a problem if no setting lets a person use the API on this machine. */
-function accessProblems({ vars }: Config, code: string, read: Read): ProjectProblem[] {
-  const texts = [".dev.vars", ".env", "package.json"].map((path) => read(path) ?? "");
+function accessProblems({ vars }: Config, code: string, read: Read, local: Variables): ProjectProblem[] {
+  const names = [...Object.keys(vars), ...local.keys()];
   const isSet = /\b(?:DRAMATIS_LOCAL|AUTH_SECRET|AUTH_JWKS_URL|authorize)\b/;
-  if (isSet.test([...Object.keys(vars), code, ...texts].join("\n"))) return [];
+  if (isSet.test([...names, code, read("package.json") ?? ""].join("\n"))) return [];
+  // With a new `.dev.vars`, wrangler would ignore `.env`.
+  const file = read(".dev.vars") === null && read(".env") !== null ? ".env" : ".dev.vars";
   return [
-    warning(".dev.vars: The API answers 401 on your machine. Add the line DRAMATIS_LOCAL=1 to this file."),
+    warning(`${file}: The API answers 401 on your machine. Add the line DRAMATIS_LOCAL=1 to this file.`),
   ];
 }
 

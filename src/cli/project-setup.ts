@@ -3,10 +3,10 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { chosenModel } from "../model/provider-names.ts";
+import { missingKey } from "../adapters/default-profile.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { hostProblem, listedIn } from "../shared/host-rules.ts";
-import { piecesOf, similarity } from "../shared/known-ids.ts";
+import { similarId } from "../shared/known-ids.ts";
 import { redactSecrets } from "../shared/redact.ts";
 import { isOlder, nodeProblem, type Version } from "./node-version.ts";
 
@@ -38,61 +38,83 @@ export function isSecret(name: string, value: unknown): boolean {
   return SECRET_NAME.test(name) || (typeof value === "string" && redactSecrets(value) !== value);
 }
 
+/** Variables by their names, each with its file. */
+export type Variables = ReadonlyMap<string, { value: string; file: string }>;
+
 /** Returns the variables of `.dev.vars`; without this file, of `.env` and `.env.local`, as wrangler does. */
-export function localVariables(read: Read): NodeJS.Dict<string> {
-  const text = read(".dev.vars") ?? `${read(".env") ?? ""}\n${read(".env.local") ?? ""}`;
-  return parseEnv(text);
+export function localVariables(read: Read): Variables {
+  const files = read(".dev.vars") === null ? [".env", ".env.local"] : [".dev.vars"];
+  return new Map(
+    files.flatMap((file) =>
+      Object.entries(parseEnv(read(file) ?? "")).map(
+        ([name, value = ""]) => [name, { value, file }] as const,
+      ),
+    ),
+  );
+}
+
+export function valuesOf(variables: Variables): Record<string, string> {
+  return Object.fromEntries([...variables].map(([name, { value }]) => [name, value]));
 }
 
 /** Returns the problems of the variables for this machine. */
-export function variableProblems(folder: string, read: Read): ProjectProblem[] {
-  const variables = parseEnv(read(".dev.vars") ?? "");
+export function variableProblems(folder: string, read: Read, variables: Variables): ProjectProblem[] {
   return [
-    ...[".dev.vars", ".env"]
+    ...[".dev.vars", ".env", ".env.local"]
       .filter((path) => isExposed(folder, path, read))
       .map((path) =>
         failed(
           `${path} contains secrets, and git does not ignore it. Add the line ${path}* to .gitignore. If it was committed, run git rm --cached ${path}, and replace the secrets.`,
         ),
       ),
-    ...["AUTH_SECRET", "SECRETS_KEY"].flatMap((name) => {
-      const length = Buffer.byteLength(variables[name] ?? "");
-      if (variables[name] === undefined || length >= MIN_SECRET_BYTES) return [];
-      return failed(
-        `.dev.vars: ${name} has ${length} bytes. It needs at least ${MIN_SECRET_BYTES}. Make one: openssl rand -base64 48`,
-      );
-    }),
-    ...["DRAMATIS_HTTP_HOSTS", "DRAMATIS_WEBHOOK_HOSTS"].flatMap((name) =>
-      listedIn(variables[name]).flatMap((host) => {
-        const problem = host === "*" ? null : hostProblem(host);
-        return problem === null ? [] : failed(`.dev.vars: ${name}: ${problem}`);
-      }),
+    ...[...variables].flatMap(([name, { value, file }]) =>
+      valueProblems(name, value).map((problem) => ({ ...problem, message: `${file}: ${problem.message}` })),
     ),
-    ...Object.keys(variables).flatMap((name) => {
-      const meant = VARIABLES.find((known) => similarity(piecesOf(known), piecesOf(name)) > 0.85);
-      if (meant === undefined || VARIABLES.includes(name)) return [];
-      return warning(`.dev.vars: Nothing reads ${name}. Did you mean ${meant}?`);
-    }),
-    ...modelProblems(variables),
   ];
 }
 
-const KEYS: Partial<Record<string, string>> = {
-  ...{ openai: "OPENAI", "openai-responses": "OPENAI", anthropic: "ANTHROPIC", gemini: "GEMINI" },
-};
+function valueProblems(name: string, value: string): ProjectProblem[] {
+  switch (name) {
+    case "AUTH_SECRET":
+    case "SECRETS_KEY": {
+      const length = Buffer.byteLength(value);
+      if (length >= MIN_SECRET_BYTES) return [];
+      return [
+        failed(
+          `${name} has ${length} bytes. It needs at least ${MIN_SECRET_BYTES}. Make one: openssl rand -base64 48`,
+        ),
+      ];
+    }
+    case "DRAMATIS_HTTP_HOSTS":
+    case "DRAMATIS_WEBHOOK_HOSTS":
+      return listedIn(value).flatMap((host) => {
+        const problem = host === "*" ? null : hostProblem(host);
+        return problem === null ? [] : failed(`${name}: ${problem}`);
+      });
+    default: {
+      const meant = VARIABLES.includes(name) ? undefined : similarId(name, VARIABLES, 0.85);
+      return meant === undefined ? [] : [warning(`Nothing reads ${name}. Did you mean ${meant}?`)];
+    }
+  }
+}
 
-function modelProblems(variables: NodeJS.Dict<string>): ProjectProblem[] {
+/** Returns the problem of the model that all variables of the Worker choose. `deployed` is the file with the variables of deployments, which may have the key as a secret. */
+export function modelProblems(variables: Variables, deployed: string): ProjectProblem[] {
+  const { file } = variables.get("DRAMATIS_MODEL") ?? {};
+  if (file === undefined) return [];
   try {
-    const key = KEYS[chosenModel(variables)?.provider ?? ""];
-    if (key === undefined || variables[`${key}_API_KEY`] || variables[`${key}_BASE_URL`]) return [];
+    const missing = missingKey(valuesOf(variables), false);
+    if (missing === undefined) return [];
+    const { keyName, baseUrlName } = missing;
+    const problem = file === deployed ? warning : failed;
     return [
-      failed(
-        `.dev.vars: DRAMATIS_MODEL needs ${key}_API_KEY, or ${key}_BASE_URL of a server without keys. Add it.`,
+      problem(
+        `${file}: The model of DRAMATIS_MODEL has no key. Set ${keyName}. For a server without keys, set ${baseUrlName} instead.`,
       ),
     ];
   } catch (error) {
     if (!(error instanceof DramatisError)) throw error;
-    return [failed(`.dev.vars: ${error.message}`)];
+    return [failed(`${file}: ${error.message}`)];
   }
 }
 

@@ -1,4 +1,4 @@
-/** The names of providers in settings, and the form of `DRAMATIS_MODEL`. The server, `npm start` and the doctor use the same checks. Pure. */
+/** The names of providers in settings, and the form of `DRAMATIS_MODEL`. The server, `npm start` and the doctor all check it by `chosenModel`. Pure. */
 import { invalid } from "../shared/errors.ts";
 import { didYouMean } from "../shared/known-ids.ts";
 import { PROVIDERS, type ProviderId } from "./profile.ts";
@@ -33,8 +33,6 @@ export function chosenModel(env: {
       `DRAMATIS_MODEL must be "provider/model", such as "openai/gpt-4.1-mini".${didYouMean(name, PROVIDER_NAMES)} Providers are ${PROVIDER_NAMES.join(", ")}.`,
     );
   if (name === "local" && !env.OPENAI_BASE_URL?.trim())
-    throw invalid(
-      "DRAMATIS_MODEL has a local model, which needs the address of its server. Set OPENAI_BASE_URL.",
-    );
+    throw invalid("DRAMATIS_MODEL names a local model. Set OPENAI_BASE_URL to the address of its server.");
   return { provider, modelId };
 }

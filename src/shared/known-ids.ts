@@ -15,15 +15,11 @@ export function listIds(wanted: string, ids: readonly string[], limit = MAX_LIST
 
 /** Returns `listIds` for these ids. Use it for several errors: it takes the ids apart once, for the first error. */
 export function idLister(ids: readonly string[], limit = MAX_LISTED_IDS): (wanted: string) => string {
-  let known: { id: string; pieces: ReadonlySet<string> }[] | undefined;
+  let known: Known[] | undefined;
   return (wanted) => {
     if (ids.length === 0) return "none";
-    known ??= ids.map((id) => ({ id, pieces: piecesOf(id) }));
-    const own = piecesOf(wanted);
-    const ranked = known
-      .map(({ id, pieces }) => ({ id, similarity: similarity(own, pieces) }))
-      .sort((one, other) => other.similarity - one.similarity);
-    const listed = ranked.slice(0, limit).map(({ id }) => id);
+    known ??= knownOf(ids);
+    const listed = ranked(wanted, known, limit).map(({ id }) => id);
     return [...listed, ...(ids.length > limit ? ["and more"] : [])].join(", ");
   };
 }
@@ -33,12 +29,31 @@ const SIMILAR = 0.7;
 
 /** Returns the question for the most similar name, with a space before it; empty if no name is similar. */
 export function didYouMean(wanted: string, names: readonly string[]): string {
+  const meant = similarId(wanted, names);
+  return meant === undefined ? "" : ` Did you mean "${meant}"?`;
+}
+
+/** Returns the most similar id, if its similarity is above `least`. */
+export function similarId(wanted: string, ids: readonly string[], least = SIMILAR): string | undefined {
+  const [first] = ranked(wanted, knownOf(ids), 1);
+  return first !== undefined && first.alike > least ? first.id : undefined;
+}
+
+interface Known {
+  id: string;
+  pieces: ReadonlySet<string>;
+}
+
+function knownOf(ids: readonly string[]): Known[] {
+  return ids.map((id) => ({ id, pieces: piecesOf(id) }));
+}
+
+function ranked(wanted: string, known: readonly Known[], limit: number): { id: string; alike: number }[] {
   const own = piecesOf(wanted);
-  const [meant] = names
-    .map((name) => ({ name, alike: similarity(own, piecesOf(name)) }))
-    .filter(({ alike }) => alike > SIMILAR)
-    .sort((one, other) => other.alike - one.alike);
-  return meant === undefined ? "" : ` Did you mean "${meant.name}"?`;
+  return known
+    .map(({ id, pieces }) => ({ id, alike: similarity(own, pieces) }))
+    .sort((one, other) => other.alike - one.alike)
+    .slice(0, limit);
 }
 
 /** Returns the characters and the pairs of neighbours. Swapped letters keep all characters. Other typing errors keep most of both. */

@@ -309,7 +309,7 @@ describe("providers and the default profile", () => {
     [{ DRAMATIS_MODEL: "anthropic/claude-x", OPENAI_API_KEY: "k" }, "ANTHROPIC_API_KEY"],
     [{ DRAMATIS_MODEL: "offline/offline-1" }, undefined],
   ])("with the environment %j the default model lacks the key %s", (env, name) => {
-    expect(missingKey(env, false)).toBe(name);
+    expect(missingKey(env, false)?.keyName).toBe(name);
   });
 
   test("a profile without a base URL gets its provider's from the environment", () => {

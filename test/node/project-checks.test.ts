@@ -1,13 +1,13 @@
 /** The doctor of a project: each broken configuration has a message that says what to change. */
-import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
-import { definitionError } from "../../src/cli/definition-check.ts";
+import { checkDefinitions } from "../../src/cli/definition-check.ts";
 import { DOCTOR_COMMANDS } from "../../src/cli/doctor.ts";
 import { writeProject } from "../../src/cli/new-project.ts";
-import { projectProblems } from "../../src/cli/project-checks.ts";
+import { checkProject } from "../../src/cli/project-checks.ts";
 import { requester } from "../../src/cli/request.ts";
 import { createClient } from "../../src/client/http.ts";
 
@@ -28,6 +28,8 @@ function write(project: string, path: string, text: string): void {
   mkdirSync(dirname(join(project, path)), { recursive: true });
   writeFileSync(join(project, path), text);
 }
+
+const projectProblems = (folder: string, node: string) => checkProject(folder, node)?.problems ?? null;
 
 let count = 0;
 /** Returns a copy of the sound project. */
@@ -63,11 +65,12 @@ const configured = (change: (parts: Parts) => Parts) => (project: string) => {
   write(project, "wrangler.jsonc", JSON.stringify(change(parts)));
 };
 
+const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
+const DOCTOR = ["--experimental-transform-types", "--disable-warning=ExperimentalWarning", MAIN, "doctor"];
+
 /** Runs the command in a folder. */
 function doctor(cwd: string, ...args: string[]) {
-  const main = join(import.meta.dirname, "../../src/cli/main.ts");
-  const options = ["--experimental-transform-types", "--disable-warning=ExperimentalWarning"];
-  const { status, stdout, stderr } = spawnSync(process.execPath, [...options, main, "doctor", ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...DOCTOR, ...args], {
     cwd,
     encoding: "utf8",
     env: { ...process.env, DRAMATIS_URL: undefined },
@@ -332,19 +335,52 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
     "a local model without a server",
     (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=local/qwen3\nOPENAI_API_KEY=k\n"),
     "failed",
-    "DRAMATIS_MODEL has a local model, which needs the address of its server. Set OPENAI_BASE_URL.",
+    ".dev.vars: DRAMATIS_MODEL names a local model. Set OPENAI_BASE_URL to the address of its server.",
   ],
   [
     "a model by another name of its provider, without a key",
     (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=google/gemini-3.8-flash\n"),
     "failed",
-    "DRAMATIS_MODEL needs GEMINI_API_KEY, or GEMINI_BASE_URL",
+    ".dev.vars: The model of DRAMATIS_MODEL has no key. Set GEMINI_API_KEY. For a server without keys, set GEMINI_BASE_URL instead.",
   ],
   [
     "a model without a key",
     (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=anthropic/claude-haiku-5-5\n"),
     "failed",
-    "DRAMATIS_MODEL needs ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL",
+    ".dev.vars: The model of DRAMATIS_MODEL has no key. Set ANTHROPIC_API_KEY.",
+  ],
+  [
+    "a model with a blank key",
+    (project) => write(project, ".dev.vars", 'DRAMATIS_MODEL=openai/gpt-4.1-mini\nOPENAI_API_KEY=" "\n'),
+    "failed",
+    "Set OPENAI_API_KEY.",
+  ],
+  [
+    "an unknown model in `.env`",
+    (project) => write(project, ".env", "DRAMATIS_MODEL=nonsense\n"),
+    "failed",
+    '.env: DRAMATIS_MODEL must be "provider/model"',
+  ],
+  [
+    "a misspelled variable in `.env.local`",
+    (project) => {
+      write(project, ".env", "DRAMATIS_LOCAL=1\n");
+      write(project, ".env.local", "DRAMATIS_LOCALE=1\n");
+    },
+    "warning",
+    ".env.local: Nothing reads DRAMATIS_LOCALE.",
+  ],
+  [
+    "an unknown model in `vars`",
+    configured((parts) => ({ ...parts, vars: { DRAMATIS_MODEL: "nonsense" } })),
+    "failed",
+    'wrangler.jsonc: DRAMATIS_MODEL must be "provider/model"',
+  ],
+  [
+    "a model in `vars` without a key on this machine",
+    configured((parts) => ({ ...parts, vars: { DRAMATIS_MODEL: "openai/gpt-4.1-mini" } })),
+    "warning",
+    "wrangler.jsonc: The model of DRAMATIS_MODEL has no key.",
   ],
   [
     "an old package",
@@ -406,7 +442,17 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
       write(project, "package.json", JSON.stringify(manifest));
     },
     "warning",
-    "The API answers 401 on your machine. Add the line DRAMATIS_LOCAL=1 to this file.",
+    ".dev.vars: The API answers 401 on your machine. Add the line DRAMATIS_LOCAL=1 to this file.",
+  ],
+  [
+    "no access on this machine with a file `.env`",
+    (project) => {
+      const { scripts: _, ...manifest } = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
+      write(project, "package.json", JSON.stringify(manifest));
+      write(project, ".env", "AGENT=guide\n");
+    },
+    "warning",
+    ".env: The API answers 401 on your machine.",
   ],
   [
     "a second copy of agents",
@@ -422,6 +468,18 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
   const project = copy();
   breakIt(project);
   expect(projectProblems(project, NODE)).toEqual([{ status, message: expect.stringContaining(message) }]);
+});
+
+test("G20 DOCTOR-1 takes variables as wrangler does: `vars`, then `.dev.vars`, or `.env` and `.env.local` without it", () => {
+  const project = copy();
+  configured((parts) => ({ ...parts, vars: { OPENAI_BASE_URL: "http://127.0.0.1:1/v1" } }))(project);
+  write(project, ".env", "DRAMATIS_MODEL=nonsense\n");
+  write(project, ".env.local", "DRAMATIS_MODEL=local/qwen3\n");
+  expect(projectProblems(project, NODE)).toEqual([]);
+  write(project, ".env.local", "");
+  expect(projectProblems(project, NODE)).toMatchObject([{ status: "failed" }]);
+  write(project, ".dev.vars", "DRAMATIS_LOCAL=1\n");
+  expect(projectProblems(project, NODE)).toEqual([]);
 });
 
 test("G20 DOCTOR-1 an old Node", () => {
@@ -490,14 +548,51 @@ test.each([
   });
 });
 
-test("G20 DOCTOR-3 a module that runs without end is stopped", async () => {
+test.each([
+  ["waits", "await new Promise(() => setInterval(() => {}, 1_000));"],
+  ["never yields", "for (;;);"],
+])("G20 DOCTOR-4 a module that %s without end is stopped at the deadline", async (_, code) => {
   const project = copy();
-  write(project, "src/worker.ts", "await new Promise(() => setInterval(() => {}, 1_000));");
+  write(project, "src/worker.ts", code);
   const { signal } = new AbortController();
   const start = performance.now();
-  expect(await definitionError(join(project, "src/worker.ts"), {}, signal, 1_000)).toBeUndefined();
+  expect(await checkDefinitions(join(project, "src/worker.ts"), {}, signal, 1_000)).toEqual({ isLate: true });
   expect(performance.now() - start).toBeGreaterThan(990);
 });
+
+test("G20 DOCTOR-4 a module that the doctor stops is a warning", async () => {
+  const project = copy();
+  write(project, "src/worker.ts", `export const { ${CLASSES.join(", ")}, Executor } = {};\nfor (;;);`);
+  const deadline = vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort());
+  onTestFinished(() => deadline.mockRestore());
+  const { signal } = new AbortController();
+  // SAFETY: the command uses no other member for a project.
+  const answer = await DOCTOR_COMMANDS[0]?.run({ width: 80, signal } as never, [project], {});
+  expect(answer).toMatchObject({
+    value: {
+      ok: true,
+      checks: [{ status: "warning", message: expect.stringMatching(/^src\/worker\.ts: .* 10 seconds/) }],
+    },
+  });
+});
+
+test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
+  "G20 DOCTOR-4 the process of a module that never yields ends with the doctor, after %s",
+  async (kill) => {
+    const project = copy();
+    const file = join(project, "pid");
+    const code = `import { writeFileSync } from "node:fs";
+writeFileSync(${JSON.stringify(`${file}.new`)}, String(process.pid));
+(await import("node:fs")).renameSync(${JSON.stringify(`${file}.new`)}, ${JSON.stringify(file)});
+for (;;);`;
+    write(project, "src/worker.ts", code);
+    const running = spawn(process.execPath, [...DOCTOR, "--project"], { cwd: project, stdio: "ignore" });
+    await vi.waitFor(() => expect(existsSync(file)).toBe(true), 20_000);
+    running.kill(kill);
+    const pid = Number(readFileSync(file, "utf8"));
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 5_000);
+  },
+);
 
 test("G20 DOCTOR-3 the doctor does not print the output of the module", () => {
   const project = copy();
@@ -513,9 +608,10 @@ test("G20 DOCTOR-3 the doctor does not print the output of the module", () => {
 
 test("G20 without an address, a stopped server is a warning in a project, and a failure elsewhere", async () => {
   const client = createClient({ baseUrl: "http://127.0.0.1:1" });
-  const request = requester("http://127.0.0.1:1", undefined, new AbortController().signal);
+  const { signal } = new AbortController();
+  const request = requester("http://127.0.0.1:1", undefined, signal);
   // SAFETY: the command uses no other member without a server.
-  const cli = { client, request, url: "http://127.0.0.1:1", width: 80 } as never;
+  const cli = { client, request, signal, url: "http://127.0.0.1:1", width: 80 } as never;
   const server = async (options: Record<string, string>) =>
     (await DOCTOR_COMMANDS[0]?.run(cli, [], options))?.text.match(/(\w+) +server/)?.[1];
   vi.spyOn(process, "cwd").mockReturnValue(sound);
