@@ -108,13 +108,17 @@ export const unavailable = (message: string, options?: ErrorOptions) =>
 /** The result of an RPC between actors: a value, or an error as data. */
 export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
 
-/** Returns a thrown error as `DramatisError`, also after an RPC, which keeps the code but not the class; `undefined` for other errors. */
+/**
+ * Returns a thrown error as `DramatisError`, also if another copy of this module threw it, or after an RPC; `undefined` for other errors. An RPC
+ * of workerd keeps own members: the code and the options with `errors` and `retriable`. It drops the class and its getters.
+ */
 export function dramatisError(error: unknown): DramatisError | undefined {
   if (error instanceof DramatisError) return error;
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
   if (!isErrorCode(error.code)) return undefined;
-  const retriable = "retriable" in error && error.retriable === true;
-  return new DramatisError(error.code, error.message, { cause: error, ...(retriable && { retriable }) });
+  // SAFETY: an error with one of these codes is a `DramatisError` of another place.
+  const { options } = error as { options?: ErrorOptions };
+  return new DramatisError(error.code, error.message, { ...options, cause: error });
 }
 
 /** Reports whether an error has one of these codes. */

@@ -2,11 +2,14 @@
 import { expect, test } from "vitest";
 import { DramatisError, dramatisError, hasCode } from "../../src/shared/errors.ts";
 
-test("an error that lost its class in an RPC keeps its code, its message and whether a later attempt may succeed", () => {
-  const sent = Object.assign(new Error("Busy."), { code: "UNAVAILABLE", retriable: true });
-  expect(dramatisError(sent)).toMatchObject({ code: "UNAVAILABLE", message: "Busy.", retriable: true });
-  const last = Object.assign(new Error("No."), { code: "UNAVAILABLE", retriable: false });
-  expect(dramatisError(last)).toMatchObject({ retriable: false });
+test("an error that lost its class keeps its code, its message and its options", () => {
+  const options = { retriable: true, errors: [{ path: "/a", message: "Is required." }], retryAfter: 5 };
+  const sent = Object.assign(new Error("Busy."), { code: "UNAVAILABLE", options });
+  const found = dramatisError(sent);
+  expect(found?.toData()).toEqual({ code: "UNAVAILABLE", message: "Busy.", ...options });
+  expect(found?.cause).toBe(sent);
+  const plain = Object.assign(new Error("No."), { code: "UNAVAILABLE" });
+  expect(dramatisError(plain)).toMatchObject({ retriable: false });
   const own = new DramatisError("CONFLICT", "Taken.");
   expect(dramatisError(own)).toBe(own);
   for (const other of [

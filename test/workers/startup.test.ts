@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import type { DramatisEnv, DramatisOptions } from "../../src/options.ts";
+import { DramatisError, dramatisError } from "../../src/shared/errors.ts";
 import type { FirstAgent } from "../../src/startup.ts";
 import { answer, call, createConversation, get, persona, post, send } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
@@ -174,6 +175,15 @@ test.each<[string, object, string[]]>([
   expect(body.missing.map(({ name }) => name)).toEqual(names);
   for (const { message } of body.missing) expect(message).toMatch(/\b(?:Add|Set) /);
   expect(JSON.stringify(body)).not.toContain("thirty-two");
+});
+
+test("an error that crosses an RPC keeps its code and its options, and loses its class", async () => {
+  // SAFETY: the batch is malformed. The Executor of the application is among the exports.
+  const { Executor } = exports as unknown as { Executor: { run(calls: object[], caller: object): unknown } };
+  const error = await Promise.resolve(Executor.run([{}], {})).catch((thrown: unknown) => thrown);
+  expect(error).not.toBeInstanceOf(DramatisError);
+  const errors = expect.arrayContaining([{ path: "/0/operationId", message: "Is required." }]);
+  expect(dramatisError(error)?.toData()).toMatchObject({ code: "INVALID_INPUT", retriable: false, errors });
 });
 
 describe("READY-1 a runtime that is not ready", () => {
