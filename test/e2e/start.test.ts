@@ -176,6 +176,14 @@ describe("a running start", () => {
     }
   });
 
+  it("sends a browser at the address of an agent to its page of the console", async () => {
+    const headers = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+    const page = await fetch(`${start.url}/agents/assistant`, { headers });
+    expect([page.status, page.url]).toEqual([200, `${start.url}/a/assistant`]);
+    expect(await page.text()).toContain("<script");
+    expect((await fetch(`${start.url}/agents/assistant`)).status).toBe(404);
+  });
+
   it("passes model settings of the shell exactly, and keeps them out of command lines", async () => {
     const conversation = await createConversation(start.url);
     expect(await say(start.url, conversation, "Hi")).toContain("Hello there.");

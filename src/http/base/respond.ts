@@ -95,12 +95,16 @@ export function empty(): Response {
   return new Response(null, { status: 204, headers: HEADERS });
 }
 
-/** Answers paths that do not exist. Sends a browser at `/agents/ID` to the agent's page of the console. */
-export function noOperation(context: Context): Response {
+/** Answers paths that do not exist. Sends a browser at `/agents/ID` to the agent's page if the static files of the Worker have this page. */
+export async function noOperation(context: Context): Promise<Response> {
   const { method, path } = context.req;
   const [, agent = ""] = /^\/agents\/([^/]+)$/.exec(path) ?? [];
-  if (isAgentId(agent) && method === "GET" && context.req.header("accept")?.includes("text/html"))
-    return context.redirect(`/a/${agent}`);
+  const isBrowser = method === "GET" && context.req.header("accept")?.includes("text/html");
+  if (isAgentId(agent) && isBrowser) {
+    const page = new URL(`/a/${agent}`, context.req.url);
+    const shown = await context.env?.ASSETS?.fetch(page, { method: "HEAD" });
+    if (shown?.ok) return context.redirect(page.pathname);
+  }
   const message = `There is no operation \`${method} ${path}\`. Check the method and the path: /docs lists them.`;
   return problemOf(notFound(message), "");
 }
