@@ -827,6 +827,21 @@ describe("I11 a question of a server is a request for approval", () => {
     await client.cancelTask(named(first.id));
   });
 
+  test("ELICIT-5 A2A-6 a message that has denied a question cannot approve it, and the same denial succeeds", async () => {
+    const client = await clientOf(await agentWith(["mcp:desk/ask"]), ADA);
+    const call = { call: "mcp__desk__ask", input: { text: "form" } };
+    const play = new Play({ replies: [[call], [{ text: "Done." }]] });
+    const asked = await sent(client, a2aRequest({ text: play.content }));
+    const id = requestIdsOf(asked)[0];
+    const denial = a2aRequest({ data: { id, approved: false } }, { taskId: asked.id });
+    const done = await sent(client, denial);
+    const data = { id, approved: true, values: { sure: true } };
+    const { messageId } = denial.message;
+    const approval = a2aRequest({ data }, { taskId: asked.id, messageId });
+    await expect(client.sendMessage(approval)).rejects.toThrow(/another body/);
+    expect(await sent(client, denial)).toEqual(done);
+  });
+
   test("ELICIT-4 other requests of a server, and questions beyond the limit, are errors", async () => {
     const conversation = await createConversation(await agentWith(["mcp:desk/ask"]));
     const calls = ["sample", "large"].map((text) => ({ call: "mcp__desk__ask", input: { text } }));

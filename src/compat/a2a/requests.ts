@@ -3,7 +3,7 @@
  *
  * A2A-6  A message without a task starts a turn. A message with a task answers the requests of the task. The answer is a data part
  *        `{ approved, reason?, values?, id? }` for each request. If there is one request, the texts `approve` and `deny` answer it, too. The same
- *        message again answers the same requests, so a repeat has no further effect.
+ *        message again answers the same requests, so a repeat has no further effect. The other answer under the same id is refused.
  */
 import { z } from "zod";
 import { approvalIn } from "../../protocol/remote-call.ts";

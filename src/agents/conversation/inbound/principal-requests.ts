@@ -112,7 +112,7 @@ export class PrincipalRequests {
     return resolvedApproval(record, found.turn, found.operation);
   }
 
-  /** Reports whether a request for approval has this answer. Throws as `approve`, and changes nothing. */
+  /** Reports whether a request for approval has this answer. Throws as `approve`. Takes no answer, but commits an expiry that is due. */
   async hasAnswer(principal: Principal, operationId: string, answer: ApprovalAnswer): Promise<boolean> {
     void this.context.access.state;
     const { results } = this.context.runtime;
@@ -141,8 +141,12 @@ export class PrincipalRequests {
     if (key !== undefined) {
       const [caller, ids] = [callerOf(principal), approvals.map(({ operationId }) => operationId)];
       const known = store.answeredWith(caller, key);
-      if (known.length > 0 && known.join() !== ids.join()) throw keyConflict();
+      const denied = store.answeredWith(caller, `denied ${key}`);
+      const isOther = approvals.some(({ approved, operationId }) => approved && denied.includes(operationId));
+      if ((known.length > 0 && known.join() !== ids.join()) || isOther) throw keyConflict();
       store.noteAnswered(caller, key, ids);
+      const denials = approvals.filter(({ approved }) => !approved).map(({ operationId }) => operationId);
+      if (denials.length > 0) store.noteAnswered(caller, `denied ${key}`, denials);
     }
     const changed: string[] = [];
     if (submitted !== undefined) {
