@@ -143,6 +143,7 @@ export class RemoteAgents {
       // A ToolError is the end of the attempt's time. The work continues.
       const isStopped = signal.aborted && !(signal.reason instanceof ToolError);
       const isOver = hasCode(error, "NOT_FOUND");
+      // The conversation cancels the task that it knows (A2ATASK-2): also the task that a message without an answer continues.
       if ((isStopped || isOver) && call?.taskId !== undefined) {
         const cancel = cancelTask.bind(undefined, requests, call, call.taskId);
         await this.#repeated(cancel).catch(() => undefined);

@@ -128,7 +128,7 @@ export interface ConversationApi extends ConversationDataApi {
     operationId: string,
     answer: ApprovalAnswer,
   ): Promise<Result<ResolvedApproval>>;
-  /** Reports whether a request for approval has this answer. Fails as `resolveApproval`, and changes nothing. */
+  /** Reports whether a request for approval has this answer. Fails as `resolveApproval`. Takes no answer, but commits an expiry that is due. */
   hasApproval(principal: Principal, operationId: string, answer: ApprovalAnswer): Promise<Result<boolean>>;
   /**
    * Takes answers to requests for approval and results of client tools that come together. It checks all of them before the first has an effect.

@@ -132,7 +132,7 @@ export interface CoordinatorApi {
    * waits. `INVALID_INPUT` if the answer does not fit.
    */
   submitHumanInput(principal: Principal, operationId: string, answer: Json): Promise<Result<RunView>>;
-  /** Reports whether a gate has this answer. Fails as `submitHumanInput`, and changes nothing. */
+  /** Reports whether a gate has this answer. Fails as `submitHumanInput`. Takes no answer, but commits an expiry that is due. */
   hasHumanInput(principal: Principal, operationId: string, answer: Json): Promise<Result<boolean>>;
   /** Returns a page of the journal, in order. */
   journal(principal: Principal, options?: PageOptions): Promise<Result<Page<RunEntryView>>>;

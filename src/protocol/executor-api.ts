@@ -11,6 +11,7 @@ import type { Allowance } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import { isJsonWithin, type Json, type JsonObject } from "../shared/json.ts";
+import { validate } from "../shared/validation.ts";
 import type { Skill } from "./definition-parts.ts";
 import { type ElicitedAnswer, elicitedSchema } from "./elicitation.ts";
 import type { PinnedTask } from "./task-definition.ts";
@@ -182,7 +183,13 @@ export const taskResultSchema = z.union([
 /** The result of an operation after its executor has lost its caller. */
 export type TaskResult = z.infer<typeof taskResultSchema>;
 
-export const taskErrorSchema = z.strictObject({ operationId, attempt, error });
+const taskErrorSchema = z.strictObject({ operationId, attempt, error });
+
+/** Returns a failure as the result of its attempt. Throws `INVALID_INPUT`. */
+export function taskFailure(failure: unknown) {
+  const { error, ...address } = validate(taskErrorSchema, failure);
+  return { ...address, result: { tool_call_id: "", success: false as const, error } };
+}
 
 export type TaskError = z.infer<typeof taskErrorSchema>;
 

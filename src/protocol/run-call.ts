@@ -14,6 +14,7 @@ import { type CallAddress, callAddressSchema } from "./call-address.ts";
 import { resultExcerptSchema } from "./large-result.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
+import { workflowResultSchema } from "./workflow-call.ts";
 import type { RunError } from "./workflow-run.ts";
 
 /** Asks a coordinator to start the run of an operation. */
@@ -51,7 +52,7 @@ const failed = z.object({
 });
 
 /** The ends of a sub-workflow by RPC. */
-export const subworkflowResultSchema = z.strictObject({ ...callAddressSchema.shape, ...succeeded.shape });
+export const subworkflowResultSchema = workflowResultSchema.omit({ spent: true });
 export const subworkflowErrorSchema = z.strictObject({ ...callAddressSchema.shape, ...failed.shape });
 
 export const runEndedSchema = callAddressSchema.extend({

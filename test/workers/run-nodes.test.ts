@@ -72,16 +72,21 @@ describe("F9 SUBRUN-1 SUBRUN-2 SUBRUN-3 a node with a sub-workflow", () => {
     );
   });
 
-  test("ends by RPC; a malformed end is INVALID_INPUT and changes nothing", async () => {
+  /** Starts a run that waits for a sub-workflow. Returns its actor, and the address of the work that waits. */
+  async function waitingRun() {
     const { id, key } = await start(around(await post(echo({ wait: "'gate'" }))));
     await runsOf(key, 1);
     const waiting = await until(id, isWaiting);
     // The id of the run of a first attempt has the characters of its operation.
     const operationId = String(waiting.active[0]?.runId).replace("run_", "op_");
-    const address = { operationId, attempt: 1 };
-    // SAFETY: the test also calls the methods with malformed input. The classes of the application are among the exports.
+    // SAFETY: the tests also call the methods with malformed input. The classes of the application are among the exports.
     const { Coordinator } = exports as unknown as { Coordinator: DurableObjectNamespace<never> };
     const actor = Coordinator.getByName(`test:${id}`) as unknown as Record<string, (end: object) => unknown>;
+    return { id, waiting, actor, address: { operationId, attempt: 1 } };
+  }
+
+  test("ends by RPC; a malformed end is INVALID_INPUT and changes nothing", async () => {
+    const { id, waiting, actor, address } = await waitingRun();
     const result = { tool_call_id: "", success: "yes" };
     const error = { code: "UNKNOWN", message: "Broken." };
     for (const [method, end] of [
@@ -92,6 +97,11 @@ describe("F9 SUBRUN-1 SUBRUN-2 SUBRUN-3 a node with a sub-workflow", () => {
       ["handleSubworkflowError", { error: "Broken." }],
       ["handleAgentResult", { text: 1 }],
       ["handleAgentError", { error }],
+      ["handleTaskError", { error: { ...error, retriable: false, foreign: 1 } }],
+      ["handleSubworkflowResult", { output: 1, foreign: 1 }],
+      ["handleSubworkflowResult", { output: 1, spent: {} }],
+      ["handleSubworkflowError", { error, foreign: 1 }],
+      ["handleAgentResult", { text: "Done.", foreign: 1 }],
     ] as const) {
       expect(await actor[method]?.({ ...address, ...end }), method).toMatchObject({
         error: { code: "INVALID_INPUT", retriable: false },
@@ -103,6 +113,20 @@ describe("F9 SUBRUN-1 SUBRUN-2 SUBRUN-3 a node with a sub-workflow", () => {
       value: null,
     });
     expect(await ended(id)).toMatchObject({ status: "completed", output: { got: "by RPC" } });
+  });
+
+  test("fails by RPC with the code and the message of the error, without its foreign members", async () => {
+    const error = { code: "EXECUTION_FAILED", message: "Broken." };
+    const foreign = { retriable: true, foreign: "foreign" };
+    for (const [method, given] of [
+      ["handleSubworkflowError", { ...error, ...foreign }],
+      ["handleAgentError", { ...error, ...foreign, errors: [{ path: "/a", message: "foreign" }] }],
+    ] as const) {
+      const { id, actor, address } = await waitingRun();
+      expect(await actor[method]?.({ ...address, error: given }), method).toEqual({ ok: true, value: null });
+      expect(await ended(id)).toMatchObject({ status: "failed", error });
+      expect(JSON.stringify([await call("GET", `/${id}`, 200), await journal(id)])).not.toContain("foreign");
+    }
   });
 });
 

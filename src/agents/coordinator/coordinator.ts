@@ -36,7 +36,7 @@ import {
   type TaskResultApi,
   type ToolStateApi,
   type ToolStateEntry,
-  taskErrorSchema,
+  taskFailure,
   taskResultSchema,
 } from "../../protocol/executor-api.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
@@ -204,11 +204,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async handleTaskError(failure: TaskError): Promise<Result<null>> {
-      return asDone(() => {
-        const { error, ...address } = validate(taskErrorSchema, failure);
-        const result = { tool_call_id: "", success: false, error };
-        return this.#runtime.taskResult({ ...address, result });
-      });
+      return asDone(() => this.#runtime.taskResult(taskFailure(failure)));
     }
 
     async submitHumanInput(principal: Principal, operationId: string, answer: Json) {

@@ -211,7 +211,7 @@ export class RunRuntime implements StoredRun {
     await this.#noted;
   }
 
-  /** Reports whether a gate has this answer. Throws as `answer`, and changes nothing. */
+  /** Reports whether a gate has this answer. Throws as `answer`. Takes no answer, but commits an expiry that is due. */
   hasAnswer(operationId: string, answer: Json): boolean {
     const { token, isRepeated } = this.#answerAt(operationId, answer);
     if (isRepeated) return true;

@@ -46,8 +46,7 @@ export async function answerTurn(
   if (answers.some(({ operationId, gate }) => gate !== undefined && gate.runId !== runs.get(operationId)))
     throw invalidAt("/resume", "The interrupts must belong to this thread.");
   // If an answer is wrong, no answer of the run has an effect (AGUI-5).
-  for (const [index, answer] of answers.entries())
-    await checkGate(ports, answers, answer, `/resume/${index}`);
+  await checkGates(ports, answers);
   const approvals = answers
     .filter(({ gate }) => gate === undefined)
     .map(({ operationId, approved, reason, values, round, isCancelled }) => ({
@@ -76,26 +75,29 @@ export async function answerTurn(
  * Throws if an answer to a question cannot count. The reasons are a person who may not answer, a wrong form, a cancellation of the same workflow,
  * and an earlier, different answer.
  */
-async function checkGate(
+async function checkGates(
   { actors, principal }: RequestVariables,
   answers: readonly InterruptAnswer[],
-  { gate, isCancelled }: InterruptAnswer,
-  path: string,
 ): Promise<void> {
-  if (gate === undefined) return;
-  const { runId, operationId, answer } = gate;
-  const isMixed = answers.some((other) => other.gate?.runId === runId && other.isCancelled !== isCancelled);
-  if (isMixed) throw invalidAt(path, "Answer the questions of a workflow together, or cancel all of them.");
-  const run = await actors.coordinator(principal.tenant, runId);
-  unwrap(await run.status(principal));
-  if (isCancelled) return;
-  const had = await run.hasHumanInput(principal, operationId, answer);
-  if (had.ok) return;
-  const errors = had.error.errors?.map(({ path: at, message }) => ({
-    path: at.replace("/answer", `${path}/payload`),
-    message,
-  }));
-  unwrap({ ok: false, error: { ...had.error, ...defined({ errors }) } });
+  const readable = new Set<string>();
+  for (const [index, { gate, isCancelled }] of answers.entries()) {
+    if (gate === undefined) continue;
+    const { runId, operationId, answer } = gate;
+    const path = `/resume/${index}`;
+    if (answers.some((other) => other.gate?.runId === runId && other.isCancelled !== isCancelled))
+      throw invalidAt(path, "Answer the questions of a workflow together, or cancel all of them.");
+    const run = await actors.coordinator(principal.tenant, runId);
+    if (!readable.has(runId)) unwrap(await run.status(principal));
+    readable.add(runId);
+    if (isCancelled) continue;
+    const had = await run.hasHumanInput(principal, operationId, answer);
+    if (had.ok) continue;
+    const errors = had.error.errors?.map(({ path: at, message }) => ({
+      path: at.replace(/^\/answer/, `${path}/payload`),
+      message,
+    }));
+    unwrap({ ok: false, error: { ...had.error, ...defined({ errors }) } });
+  }
 }
 
 /** Answers a question of a workflow, or cancels the workflow. Reports whether the question waited, and whether others wait now. */

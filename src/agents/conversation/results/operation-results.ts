@@ -7,7 +7,7 @@ import type { CompletedOperation, SubmittedResult } from "../../../protocol/conv
 import {
   type TaskResult,
   type ToolResult,
-  taskErrorSchema,
+  taskFailure,
   taskResultSchema,
 } from "../../../protocol/executor-api.ts";
 import { operationId, resolveId, turnId } from "../../../protocol/ids.ts";
@@ -108,7 +108,7 @@ export class OperationResults {
     return find();
   }
 
-  /** Returns whether the operation has this answer. Throws as `approve`, and changes nothing. */
+  /** Returns whether the operation has this answer. Throws as `approve`. Takes no answer, but commits an expiry that is due. */
   hasAnswer(id: string, answer: Pick<ApprovalResolved, "approved" | "values"> & { round?: number }): boolean {
     this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
     const { operation } = operationAt(id, this.context.runtime.turn);
@@ -322,8 +322,7 @@ export class CallEnds {
   }
 
   taskError(failure: unknown): Promise<void> {
-    const { error, ...address } = validate(taskErrorSchema, failure);
-    return this.results.takeResult({ ...address, result: { tool_call_id: "", success: false, error } });
+    return this.results.takeResult(taskFailure(failure));
   }
 
   workflowResult(ended: unknown): Promise<void> {
