@@ -62,7 +62,7 @@ export class PartImport<Found extends object> {
     if (from === 1) {
       const hadBegun = this.#stored() !== undefined;
       // From here on, an earlier transfer cannot end, and a failure leaves the import open, so its data outside are removed later.
-      await this.#begin(attempt);
+      await this.#begin(attempt, hadBegun);
       if (hadBegun) await this.#removeOutside();
       this.#clear(this.#begun(from, attempt));
     }
@@ -95,12 +95,19 @@ export class PartImport<Found extends object> {
     });
   }
 
-  async #begin(attempt: string | undefined): Promise<void> {
+  async #begin(attempt: string | undefined, hadBegun: boolean): Promise<void> {
     const { database, keyValue, clock, wakeup } = this.actor;
-    await database.transaction(() => {
+    const { armed } = database.transaction(() => {
       keyValue.put(IMPORT, { next: 1, at: clock.now(), ...defined({ attempt }) });
       return { armed: wakeup.arm(ABANDONED_MS) };
-    }).armed;
+    });
+    try {
+      await armed;
+    } catch (error) {
+      // Without a wake-up, a first import would stay if nobody begins it again.
+      if (!hadBegun && this.#stored()?.attempt === attempt) this.#clear();
+      throw error;
+    }
   }
 
   /** Ends the import, in the transaction that makes the actor visible. */

@@ -101,13 +101,16 @@ export class Erasing {
     const armed = [this.#removal.note(), this.context.copies.note()];
     const isRenamed = erasure.title === true && state.record.listed !== false;
     if (isRenamed) armed.push(this.context.listing.note());
+    const allArmed = Promise.all(armed);
+    // If the erasure fails, its own error is thrown.
+    allArmed.catch(() => undefined);
     await runtime.changes.erase({
       type: "conversation.entry.erase",
       caller: { type: "user", userId: principal.subject },
       erasure,
       envelopes: this.#words(state, turn, item),
     });
-    await Promise.all(armed);
+    await allArmed;
     if (isRenamed) void this.context.listing.publish();
     void this.context.copies.publish();
   }
