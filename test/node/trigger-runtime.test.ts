@@ -12,7 +12,7 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { TriggerStarted, TriggerWhen } from "../../src/protocol/trigger-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { MortalClock } from "../simulation/clocks.ts";
-import { Crossings, crossKeyValue, crossSql } from "../support/crossings.ts";
+import { Crossings, crossKeyValue, crossSql, Fault } from "../support/crossings.ts";
 
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 0, 1);
@@ -35,6 +35,8 @@ class World {
   /** The keys of attempts, in order. */
   readonly attempts: string[] = [];
   wakeUps = 0;
+  /** The keys of attempts for a time that was not stored as due. */
+  readonly undue: string[] = [];
   /** The starts so far: the platform starts once for each key. */
   readonly started = new Map<string, Firing>();
   runtime: TriggerRuntime;
@@ -109,6 +111,7 @@ class World {
 
   async #start(firing: Firing): Promise<TriggerStarted> {
     this.attempts.push(firing.key);
+    if (this.record.due?.scheduledAt !== Date.parse(firing.key)) this.undue.push(firing.key);
     const answer = this.answer(firing);
     if (answer === "never") return new Promise(() => undefined);
     const before = this.started.get(firing.key);
@@ -132,7 +135,7 @@ class World {
     try {
       body();
     } catch (error) {
-      if (!this.crossings.isCrash(error)) throw error;
+      if (!(error instanceof Fault || this.crossings.isCrash(error))) throw error;
       // The platform runs a job again that failed.
       this.#arm(5_000);
     }
@@ -359,5 +362,27 @@ test("G13 FIRE-1 FIRE-2 FIRE-8 a crash at any boundary: each time starts exactly
       nextAt: START + 25 * MINUTE,
       lastStarted: { runId: at(20) },
     });
+  }
+});
+
+test("G13 FIRE-8 an error at any boundary: only a stored due time is attempted, and each time has an attempt", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const run = async (faults: number[]) => {
+    const crossings = new Crossings([], faults);
+    const world = new World(EVERY_FIVE, undefined, crossings);
+    await world.pass(1);
+    crossings.arm();
+    await world.pass(12);
+    crossings.disarm();
+    await world.pass(1);
+    return { world, crossings };
+  };
+  const { crossings } = await run([]);
+  expect(crossings.count).toBeGreaterThan(30);
+  for (let point = 0; point < crossings.count; point++) {
+    const { world } = await run([point]);
+    expect(world.undue, `error at point ${point}`).toEqual([]);
+    expect(new Set(world.attempts), `error at point ${point}`).toEqual(new Set([at(5), at(10)]));
   }
 });

@@ -74,13 +74,13 @@ export class TriggerRuntime {
     return record;
   }
 
-  /** Retries attempts of an earlier instance. Call it once, when the actor wakes. */
+  /** Retries attempts of an earlier instance. Call it once, when the actor wakes. Throws if they cannot be stored. */
   wake(): void {
     this.#begin({ isLost: true });
     this.#wakeup.doubt();
   }
 
-  /** Commits and attempts due starts. */
+  /** Commits and attempts due starts. Throws if they cannot be stored. */
   reconcile(): void {
     this.#begin();
   }
@@ -147,8 +147,8 @@ export class TriggerRuntime {
     return withDeadline(this.ports.clock, ATTEMPT_MS, () => this.ports.start(firing), { reason });
   }
 
-  /** Commits the writes of `body` with the wake-up. Throws if either write fails. Resolves when the wake-up is armed. */
-  async #commit(body: () => TriggerRecord, isListed = false): Promise<void> {
+  /** Commits the writes of `body` with the wake-up. Throws at once if either write fails. Resolves when the wake-up is armed. */
+  #commit(body: () => TriggerRecord, isListed = false): Promise<unknown> {
     const { database, clock } = this.ports;
     const { armed, noted } = database.transaction(() => {
       const due = dueIn(body(), clock.now());
@@ -158,6 +158,6 @@ export class TriggerRuntime {
       };
     });
     if (armed !== null) this.#wakeup.adopt(armed);
-    await Promise.all([armed, noted]);
+    return Promise.all([armed, noted]);
   }
 }
