@@ -83,6 +83,7 @@ describe("a machine of a workspace", () => {
     process.kill(Number(stdout), "SIGKILL");
   });
 
+  // It ends by itself after ten seconds, so the tests wait less than that.
   const LEAVE =
     "(setsid bash -c 'echo $$ > ../left; for i in {1..100}; do sleep 0.1; echo x > stolen.txt; done' &); sleep 0.3";
   const isLeft = async ({ folder }: ShellContainerProcess) =>
@@ -98,7 +99,7 @@ describe("a machine of a workspace", () => {
       await run(LEAVE + more, 1_000);
       await run("rm -f stolen.txt; sleep 0.3");
       expect(tree.status().map(({ path }) => path)).toEqual([".gitignore"]);
-      await expect.poll(() => isLeft(container), { timeout: 2_000 }).toBe(false);
+      await expect.poll(() => isLeft(container), { timeout: 7_000 }).toBe(false);
     },
   );
 
@@ -114,7 +115,7 @@ describe("a machine of a workspace", () => {
       await commands.start(tree, "op_left", `${LEAVE}; sleep 60`, place);
       await expect.poll(() => isLeft(container).catch(() => false)).toBe(true);
       await end();
-      await expect.poll(() => isLeft(container), { timeout: 2_000 }).toBe(false);
+      await expect.poll(() => isLeft(container), { timeout: 7_000 }).toBe(false);
     }
     expect(await commands.look("op_left", place)).toEqual({ state: "lost" });
     await commands.stop("op_next", place);
