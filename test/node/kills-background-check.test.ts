@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { checkBackground, missingIn } from "../../bench/kills/background/check.ts";
 import { type BackgroundHistory, newBackgroundHistory } from "../../bench/kills/background/history.ts";
 import { type BackgroundScript, textOf } from "../../bench/kills/background/script.ts";
+import { MAX_RECOVERIES } from "../../src/agents/conversation/core/conversation-limits.ts";
 import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 
 const CONVERSATION = "conv_1";
@@ -84,6 +85,23 @@ function finalOf({ finals: [final] }: BackgroundHistory) {
   return final;
 }
 
+it("KILL-13 accepts a cancelled call of a turn that failed after too many crashes", () => {
+  const history = goodHistory();
+  giveUp(history, MAX_RECOVERIES);
+  expect(checkBackground(history)).toEqual([]);
+});
+
+/** Lets the first turn fail after so many crashes, with its first call cancelled. */
+function giveUp(history: BackgroundHistory, crashes: number): void {
+  const { journal } = finalOf(history);
+  for (const entry of journal) {
+    if (entry.operationId === "op_1" && entry.type === "tool.completed") entry.type = "tool.cancelled";
+    if (entry.turnId === "turn_a" && entry.type === "turn.completed") entry.type = "turn.failed";
+  }
+  const resumed = journal.find(({ type }) => type === "turn.resumed");
+  if (resumed !== undefined) journal.push(...Array.from({ length: crashes - 1 }, () => resumed));
+}
+
 /** Removes the entries of a type, of one operation or turn. */
 function without(history: BackgroundHistory, type: string, id: string): void {
   const final = finalOf(history);
@@ -112,6 +130,7 @@ const CASES: [rule: string, what: string, change: (history: BackgroundHistory) =
   ],
   ["KILL-13", "an operation has no outcome", (history) => without(history, "tool.completed", "op_1")],
   ["KILL-13", "an operation fails without a kill", (history) => without(history, "tool.interrupted", "op_2")],
+  ["KILL-13", "a call is cancelled after too few crashes", (history) => giveUp(history, MAX_RECOVERIES - 1)],
   ["KILL-13", "the answer does not know a result", (history) => void history.answers.splice(1, 1)],
   ["KILL-13", "a call is lost", (history) => without(history, "tool.requested", "op_3")],
   [

@@ -4,7 +4,7 @@
  * KILL-12 Each accepted message of a batch has exactly one turn, also if it was sent again. The turns of a batch begin
  *         in its order, and no message waits at the end.
  * KILL-13 Each background operation has one outcome, and the last answer of its turn had it. It fails only if it
- *         acts once and a kill made its outcome unknown.
+ *         acts once and a kill made its outcome unknown, or if so many kills interrupted its turn that the turn failed.
  * KILL-14 A tool that acts once is called once per operation. A result that its handle accepted is the outcome.
  */
 import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/conversation-limits.ts";
@@ -56,9 +56,15 @@ function endsAmiss({ journal }: BackgroundFinal): string[] {
     const count = (type: string) => entries.filter((entry) => entry.type === type).length;
     const [completed, failed] = [count("turn.completed"), count("turn.failed")];
     if (completed + failed !== 1) return [`${turnId} ended ${completed + failed} times`];
-    const isGivenUp = count("turn.resumed") >= MAX_RECOVERIES;
-    return failed === 0 || isGivenUp ? [] : [`${turnId} failed after ${count("turn.resumed")} crashes`];
+    return failed === 0 || isGivenUp(entries)
+      ? []
+      : [`${turnId} failed after ${count("turn.resumed")} crashes`];
   });
+}
+
+/** Reports whether the entries of a turn have so many crashes that the turn may fail. */
+function isGivenUp(entries: readonly JournalEntryView[]): boolean {
+  return entries.filter(({ type }) => type === "turn.resumed").length >= MAX_RECOVERIES;
 }
 
 /** Returns the missing events. A run must cause each of them, or it proves too little. */
@@ -105,12 +111,14 @@ function operationsAmiss(final: BackgroundFinal, { answers }: BackgroundHistory)
   const completed = new Set(
     final.journal.flatMap(({ type, turnId }) => (type === "turn.completed" ? [turnId] : [])),
   );
-  const outcomes = operations.flatMap(({ id, tool, ends, isInterrupted }) => {
+  const entriesOf = (turnId: string) => final.journal.filter((entry) => entry.turnId === turnId);
+  const outcomes = operations.flatMap(({ id, turnId, tool, ends, isInterrupted }) => {
     if (ends.length !== 1) return [`${tool} ${id} has ${ends.length} outcomes`];
     const [end] = ends;
     if (end?.type === "tool.completed") return [];
     const isUnknown = tool !== "research" && isInterrupted;
-    return isUnknown ? [] : [`${tool} ${id} ends with ${end?.type}: ${JSON.stringify(end?.data)}`];
+    if (isUnknown || (end?.type === "tool.cancelled" && isGivenUp(entriesOf(turnId)))) return [];
+    return [`${tool} ${id} ends with ${end?.type}: ${JSON.stringify(end?.data)}`];
   });
   const answered = final.messages.flatMap(({ content, turnId }) => {
     const script = scriptIn(content);
