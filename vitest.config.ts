@@ -22,8 +22,8 @@ const ALONE = globSync("test/node/**/*.test.ts").filter((file) => {
   return /spyOn\(console/.test(text) && /not\.toHaveBeenCalled|toHaveBeenCalledTimes|mock\.calls/.test(text);
 });
 
-/** Tests on workerd that change rows of all tenants, or advance the clock by days. Each file gets its own runtime. */
-const FRESH = ["auth", "lists-database", "release-work", "retention"].map(
+/** Tests on workerd that change rows of all tenants, advance the clock by days, or abort all actors while a client's stream is open. Each file gets its own runtime. */
+const FRESH = ["auth", "lists-database", "mcp", "release-work", "retention"].map(
   (name) => `test/workers/${name}.test.ts`,
 );
 

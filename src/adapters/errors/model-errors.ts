@@ -20,13 +20,13 @@ export type FailureDetails = Pick<ModelError, "status" | "requestId" | "retryAft
 /** Thrown inside the gateway, which turns it into an error delta with the provider's name. */
 export class ModelFailure extends Error {
   override readonly name = "ModelFailure";
+  readonly category: ErrorCategory;
+  readonly details: FailureDetails;
 
-  constructor(
-    readonly category: ErrorCategory,
-    message: string,
-    readonly details: FailureDetails = {},
-  ) {
+  constructor(category: ErrorCategory, message: string, details: FailureDetails = {}) {
     super(message);
+    this.category = category;
+    this.details = details;
   }
 }
 
