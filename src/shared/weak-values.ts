@@ -1,8 +1,11 @@
 /** A map that does not keep its values alive, with at most `capacity` of them. The oldest are forgotten first. */
 export class WeakValues<Key, Value extends WeakKey> {
   readonly #values = new Map<Key, WeakRef<Value>>();
+  readonly #capacity: number;
 
-  constructor(private readonly capacity: number) {}
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
 
   /** Returns a value that was set and has not been collected. */
   get(key: Key): Value | undefined {
@@ -14,6 +17,6 @@ export class WeakValues<Key, Value extends WeakKey> {
     this.#values.delete(key);
     this.#values.set(key, new WeakRef(value));
     const [oldest] = this.#values.keys();
-    if (this.#values.size > this.capacity && oldest !== undefined) this.#values.delete(oldest);
+    if (this.#values.size > this.#capacity && oldest !== undefined) this.#values.delete(oldest);
   }
 }

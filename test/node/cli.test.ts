@@ -1,7 +1,9 @@
 /** The parts of the command line that need no server. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { ACT_COMMANDS } from "../../src/cli/acts.ts";
 import { callPath, operationsOf } from "../../src/cli/call.ts";
@@ -33,6 +35,12 @@ import { VERSION } from "../../src/shared/version.ts";
 
 const ID = "conv_01JD0000000000000000000000";
 const COLUMNS = [{ title: "ID" }, { title: "TITLE", free: true }] as const;
+
+test("each module of the command line loads in Node without a build", () => {
+  const modules = globSync("src/cli/*.ts").filter((file) => !/\/(?:create|main)\.ts$/.test(file));
+  const imports = modules.map((file) => `import ${JSON.stringify(pathToFileURL(file).href)};`);
+  execFileSync(process.execPath, ["--input-type=module", "--eval", imports.join("\n")]);
+});
 
 test("G23 CLITEXT-1 a table fits the terminal, and shortens free text only", () => {
   const lines = table(COLUMNS, [[ID, "long ".repeat(40)]]).split("\n");

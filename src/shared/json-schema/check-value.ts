@@ -57,11 +57,13 @@ class Check {
   /** Number of violations, including dropped violations. */
   #count = 0;
   #depth = 0;
+  readonly #meter: Meter;
+  readonly #hasUnevaluated: boolean;
 
-  constructor(
-    private readonly meter: Meter,
-    private readonly hasUnevaluated: boolean,
-  ) {}
+  constructor(meter: Meter, hasUnevaluated: boolean) {
+    this.#meter = meter;
+    this.#hasUnevaluated = hasUnevaluated;
+  }
 
   violations(root: Schema, value: Json): Violation[] {
     this.#apply(root, value, this.#none());
@@ -70,7 +72,7 @@ class Check {
 
   /** Applies a schema. Adds the evaluated members to `evaluated`. Reports whether the value fits. */
   #apply(schema: Schema, value: Json, evaluated: Evaluated): boolean {
-    this.meter.spend(APPLICATION);
+    this.#meter.spend(APPLICATION);
     if (schema === true) return true;
     const before = this.#count;
     if (schema === false) this.#add(() => "Is not allowed here");
@@ -89,7 +91,7 @@ class Check {
   }
 
   #none(): Evaluated {
-    return this.hasUnevaluated ? new Set() : UNUSED;
+    return this.#hasUnevaluated ? new Set() : UNUSED;
   }
 
   /** Applies a schema to a member or an item. */
@@ -150,18 +152,18 @@ class Check {
   }
 
   #fixed({ type, const: fixed, enum: values }: SchemaNode, value: Json): void {
-    if (Array.isArray(type)) this.meter.spend(type.length);
+    if (Array.isArray(type)) this.#meter.spend(type.length);
     if (type !== undefined && !isOfType(value, type))
       this.#add(() => `Must have the type "${[type].flat().join('" or "')}", not "${typeOf(value)}"`);
-    if (fixed !== undefined && !areEqual(value, fixed, this.meter))
+    if (fixed !== undefined && !areEqual(value, fixed, this.#meter))
       this.#add(() => `Must be ${this.#shown(JSON.stringify(fixed))}`);
-    if (values !== undefined && !values.some((one) => areEqual(value, one, this.meter)))
+    if (values !== undefined && !values.some((one) => areEqual(value, one, this.#meter)))
       this.#add(() => `Must be one of ${this.#shown(JSON.stringify(values))}`);
   }
 
   #text({ minLength = 0, maxLength, pattern, format }: SchemaNode, value: string): void {
     if (minLength > 0 || maxLength !== undefined) {
-      this.meter.spend(value.length / CHARACTERS_PER_STEP);
+      this.#meter.spend(value.length / CHARACTERS_PER_STEP);
       const length = codePoints(value);
       if (length < minLength)
         this.#add(() => `Must have at least ${counted(minLength, "character")}, not ${length}`);
@@ -171,7 +173,7 @@ class Check {
     if (pattern !== undefined && !this.#matches(pattern, value))
       this.#add(() => `Must match the pattern ${this.#shown(pattern.source)}`);
     if (format === undefined || !Object.hasOwn(formats, format) || UNCHECKED_FORMATS.includes(format)) return;
-    this.meter.spend(APPLICATION + Math.min(value.length, MAX_FORMATTED));
+    this.#meter.spend(APPLICATION + Math.min(value.length, MAX_FORMATTED));
     if (value.length > MAX_FORMATTED)
       this.#add(() => `Must have at most ${MAX_FORMATTED} characters for the format "${format}"`);
     else if (formats[format]?.(value) === false) this.#add(() => `Must have the format "${format}"`);
@@ -187,7 +189,7 @@ class Check {
     if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
       this.#add(() => `Must be less than ${exclusiveMaximum}, not ${value}`);
     if (multipleOf === undefined) return;
-    if (!isMultipleOf(value, multipleOf, this.meter))
+    if (!isMultipleOf(value, multipleOf, this.#meter))
       this.#add(() => `Must be a multiple of ${multipleOf}, not ${value}`);
   }
 
@@ -198,7 +200,7 @@ class Check {
     if (maxItems !== undefined && value.length > maxItems)
       this.#add(() => `Must have at most ${counted(maxItems, "item")}, not ${value.length}`);
     if (uniqueItems === true) {
-      const equal = duplicates(value, this.meter);
+      const equal = duplicates(value, this.#meter);
       if (equal !== null)
         this.#add(() => `Must not repeat an item. Items ${equal[0]} and ${equal[1]} are equal`);
     }
@@ -248,7 +250,7 @@ class Check {
     const isEach = properties ?? schema.patternProperties ?? additionalProperties ?? unevaluatedProperties;
     if (isEach === undefined) return;
     for (const [name, member] of Object.entries(value)) {
-      this.meter.spend(MEMBER);
+      this.#meter.spend(MEMBER);
       const applied: Schema[] = [];
       const named = own(properties, name);
       if (named !== undefined) applied.push(named);
@@ -268,7 +270,7 @@ class Check {
   #names(schema: SchemaNode, value: JsonObject, evaluated: Evaluated): void {
     const { required = [], minProperties = 0, maxProperties, propertyNames } = schema;
     const names = Object.keys(value);
-    this.meter.spend(APPLICATION + names.length + required.length);
+    this.#meter.spend(APPLICATION + names.length + required.length);
     for (const name of required)
       if (!Object.hasOwn(value, name)) this.#addAt(name, () => `Is required${this.#given(names)}`);
     if (names.length < minProperties)
@@ -287,31 +289,31 @@ class Check {
     value: JsonObject,
     evaluated: Evaluated,
   ): void {
-    this.meter.spend(MEMBER);
+    this.#meter.spend(MEMBER);
     const others = own(dependentRequired, name) ?? [];
-    this.meter.spend(others.length);
+    this.#meter.spend(others.length);
     const missing = others.find((other) => !Object.hasOwn(value, other));
     if (missing !== undefined) this.#addAt(missing, () => `Is required with "${this.#shown(name)}"`);
     this.#require(own(dependentSchemas, name), value, evaluated);
   }
 
   #matches(pattern: Pattern, text: string): boolean {
-    this.meter.spend(stepsOfMatch(pattern, text));
+    this.#meter.spend(stepsOfMatch(pattern, text));
     return pattern.test(text);
   }
 
   #mark(evaluated: Evaluated, key: string | number): void {
-    if (!this.hasUnevaluated) return;
-    this.meter.spend(MARK);
+    if (!this.#hasUnevaluated) return;
+    this.#meter.spend(MARK);
     evaluated.add(key);
   }
 
   #add(message: () => string): void {
     this.#count += 1;
-    this.meter.spend(1);
+    this.#meter.spend(1);
     if (this.#found.length >= MAX_VIOLATIONS) return;
     const path = jsonPointer(this.#path);
-    this.meter.spend(APPLICATION + path.length / CHARACTERS_PER_STEP);
+    this.#meter.spend(APPLICATION + path.length / CHARACTERS_PER_STEP);
     this.#found.push({ path: shorten(path, MAX_SHOWN), message: message() });
   }
 
@@ -334,7 +336,7 @@ class Check {
   }
 
   #shown(text: string): string {
-    this.meter.spend(text.length / CHARACTERS_PER_STEP);
+    this.#meter.spend(text.length / CHARACTERS_PER_STEP);
     return shorten(text, MAX_SHOWN);
   }
 }

@@ -6,8 +6,11 @@ export class Spent extends Error {}
 /** Counts the steps of checks and stops them at a limit. A step takes about 50 nanoseconds, and never more than some hundred. */
 export class Meter {
   #spent = 0;
+  readonly #limit: number;
 
-  constructor(private readonly limit: number) {}
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
 
   /** The steps that were spent. At most one request beyond the limit. */
   get spent(): number {
@@ -15,12 +18,12 @@ export class Meter {
   }
 
   get left(): number {
-    return Math.max(0, this.limit - this.#spent);
+    return Math.max(0, this.#limit - this.#spent);
   }
 
   /** Takes steps before they are made. Throws `Spent` if they are not left; they must not be made then. */
   spend(steps: number): void {
-    if (!(steps <= this.limit - this.#spent)) throw new Spent();
+    if (!(steps <= this.#limit - this.#spent)) throw new Spent();
     this.#spent += steps;
   }
 }

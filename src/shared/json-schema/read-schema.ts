@@ -66,13 +66,15 @@ class Reader {
   /** The schemas that were read, by their pointers, in reading order. */
   readonly #schemas = new Map<string, Schema>();
   readonly #references: { node: SchemaNode; target: string; path: string }[] = [];
-  #patterns = 0;
+  #patternCount = 0;
   #depth = 0;
+  readonly #base: string;
+  readonly #patterns: Patterns;
 
-  constructor(
-    private readonly base: string,
-    private readonly patterns: Patterns,
-  ) {}
+  constructor(base: string, patterns: Patterns) {
+    this.#base = base;
+    this.#patterns = patterns;
+  }
 
   node(from: JsonObject, path: string): SchemaNode {
     const node: SchemaNode = {};
@@ -171,11 +173,11 @@ class Reader {
       this.#report(path, "Must be a string.");
       return undefined;
     }
-    if (this.#patterns > MAX_PATTERNS || this.issues.length >= MAX_ISSUES) return undefined;
+    if (this.#patternCount > MAX_PATTERNS || this.issues.length >= MAX_ISSUES) return undefined;
     try {
-      const pattern = this.patterns.compile(source);
-      this.#patterns += pattern.size;
-      if (this.#patterns > MAX_PATTERNS)
+      const pattern = this.#patterns.compile(source);
+      this.#patternCount += pattern.size;
+      if (this.#patternCount > MAX_PATTERNS)
         this.#report(
           "",
           `Has patterns of more than ${MAX_PATTERNS} parts together. Use fewer or shorter patterns.`,
@@ -190,7 +192,7 @@ class Reader {
   }
 
   #report(path: string, message: string): void {
-    if (this.issues.length < MAX_ISSUES) this.issues.push(issueAt(this.base + path, message));
+    if (this.issues.length < MAX_ISSUES) this.issues.push(issueAt(this.#base + path, message));
   }
 }
 
