@@ -109,6 +109,14 @@ function within(random: () => number, { from, to }: { from: number; to: number }
   return from + Math.floor(random() * (to - from + 1));
 }
 
+/** A list that is read again and again. */
+interface List<Item> {
+  items: Item[];
+  /** The number of items before the last page, and the cursor of this page. */
+  before: number;
+  cursor?: string;
+}
+
 /** Sends requests to one conversation, and repeats them until they have an answer. */
 class Calls {
   readonly #address: string;
@@ -144,24 +152,27 @@ class Calls {
 
   /** Returns the users' messages and the journal when no turn is active and no message waits. */
   async atRest(): Promise<Pick<BackgroundFinal, "journal" | "messages">> {
+    const journal: List<JournalEntryView> = { items: [], before: 0 };
     for (;;) {
-      const journal = await this.#pages<JournalEntryView, "entries">("/journal", "entries");
-      const count = (type: string) => journal.filter((entry) => entry.type === type).length;
+      await this.#read(journal, "/journal", "entries");
+      const count = (type: string) => journal.items.filter((entry) => entry.type === type).length;
       const waits =
-        sumOf(journal, "conversation.queue.received") - sumOf(journal, "conversation.queue.drained");
+        sumOf(journal.items, "conversation.queue.received") -
+        sumOf(journal.items, "conversation.queue.drained");
       const isOver = count("turn.started") === count("turn.completed") + count("turn.failed");
       if (isOver && waits === 0) {
-        const messages = await this.#pages<MessageView, "messages">("/messages", "messages");
-        return { journal, messages: messages.filter(({ role }) => role === "user") };
+        const messages: List<MessageView> = { items: [], before: 0 };
+        await this.#read(messages, "/messages", "messages");
+        return { journal: journal.items, messages: messages.items.filter(({ role }) => role === "user") };
       }
       await pause(POLL_MS, undefined, { signal: this.#signal });
     }
   }
 
-  async #pages<Item, Member extends string>(path: string, member: Member): Promise<Item[]> {
-    const items: Item[] = [];
-    for (let cursor: string | undefined = ""; cursor !== undefined; ) {
-      const query = new URLSearchParams({ limit: String(PAGE), ...(cursor === "" ? {} : { cursor }) });
+  /** Adds the new items of a list. Reads its last page again, because new items are at its end. */
+  async #read<Item, Member extends string>(list: List<Item>, path: string, member: Member): Promise<void> {
+    for (;;) {
+      const query = new URLSearchParams({ limit: String(PAGE), ...(list.cursor && { cursor: list.cursor }) });
       const page: (Record<Member, Item[]> & { nextCursor?: string }) | null = await this.#once(
         `${path}?${query}`,
       );
@@ -169,10 +180,11 @@ class Calls {
         await pause(RETRY_MS, undefined, { signal: this.#signal });
         continue;
       }
-      items.push(...page[member]);
-      cursor = page.nextCursor;
+      list.items.splice(list.before, list.items.length, ...page[member]);
+      if (page.nextCursor === undefined) return;
+      list.cursor = page.nextCursor;
+      list.before = list.items.length;
     }
-    return items;
   }
 
   /** Returns `null` if the server does not answer, or fails. */
