@@ -14,11 +14,16 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
+import { HTTP_PROVIDER_IDS, httpProvider } from "../src/adapters/gateway/http-providers.ts";
 import { Failure } from "./failure.ts";
 import { processInfo } from "./process-info.ts";
 
-const PASSED =
-  /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|AUTH_(?:SECRET(?:_PREVIOUS)?|JWKS_URL|ISSUER|AUDIENCE)|DRAMATIS_(?:URL|LOG|HTTP_HOSTS|MODEL(?:_HOSTS)?))$/;
+/** Beginnings of the variables of model providers, such as `OPENAI_`. */
+const PROVIDERS = HTTP_PROVIDER_IDS.map((id) => httpProvider(id)?.keyName.replace("API_KEY", ""));
+
+const PASSED = new RegExp(
+  `^(?:(?:${PROVIDERS.join("|")})[A-Z0-9_]+|AUTH_(?:SECRET(?:_PREVIOUS)?|JWKS_URL|ISSUER|AUDIENCE)|DRAMATIS_(?:URL|LOG|HTTP_HOSTS|MODEL(?:_HOSTS)?))$`,
+);
 
 const FILE_NAME = "variables.env";
 

@@ -7,6 +7,7 @@ import { capabilitiesPage } from "../../scripts/build-capabilities.ts";
 import { specPage } from "../../scripts/build-spec.ts";
 import { anchorsOf, linksOf } from "../../scripts/doc-links.ts";
 import { citedNumbers, testTitles, titlesOf } from "../../scripts/test-titles.ts";
+import { ACTION_KINDS } from "../../src/library/tasks/kinds.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -55,6 +56,11 @@ test.each([
   ['other.test("A-1 it");', []],
 ])("the titles of tests in %j are %j", (source, titles) => {
   expect(titlesOf(parseAst(source, { lang: "ts" }))).toEqual(titles);
+});
+
+test("docs/tasks.md describes each action of tasks", () => {
+  const page = readFileSync(join(root, "docs/tasks.md"), "utf8");
+  expect(ACTION_KINDS.filter((kind) => !page.includes(`\`${kind}\``))).toEqual([]);
 });
 
 test("the header of a file states every rule that src and app cite", () => {

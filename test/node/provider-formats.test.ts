@@ -97,6 +97,11 @@ const CHECKS: FormatChecks[] = [
   },
 ];
 
+test("each provider has checks", () => {
+  const checked = new Set(CHECKS.map(({ profile }) => profile.provider));
+  expect(PROVIDERS.filter((provider) => !checked.has(provider))).toEqual([]);
+});
+
 describe.each(CHECKS)("any history for $profile.provider", (checks) => {
   test("OPENAI-1 AISDK-3 AISDK-4 ANTHROPIC-1 ANTHROPIC-2 ANTHROPIC-3 GEMINI-1 GEMINI-2 GEMINI-3 the request is complete and legal", () => {
     checkRequests(checks);

@@ -626,9 +626,13 @@ const DOORS = OPERATIONS.filter(({ answers }) => answers.some(({ status }) => st
 const SOCKETS = DOORS.filter(({ id }) => id !== "followRun");
 
 test("API-2 exactly the operations have expectations here", () => {
-  expect(Object.keys(EXPECTED).toSorted()).toEqual(OPERATIONS.map(({ id }) => id).toSorted());
+  expect(Object.keys(EXPECTED).toSorted(), "Add each operation to EXPECTED.").toEqual(
+    OPERATIONS.map(({ id }) => id).toSorted(),
+  );
   const withBody = OPERATIONS.filter(({ body }) => body !== undefined).map(({ id }) => id);
-  expect(Object.keys(BODIES).toSorted()).toEqual(withBody.toSorted());
+  expect(Object.keys(BODIES).toSorted(), "Add the body of each operation to BODIES.").toEqual(
+    withBody.toSorted(),
+  );
   expect(DOORS.map(({ id }) => id).toSorted()).toEqual(["connect", "connectSdk", "followRun"]);
 });
 
