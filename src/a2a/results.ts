@@ -79,14 +79,13 @@ export const openTaskSchema = z.object({ contextId: z.string(), request: request
 export type OpenTask = z.infer<typeof openTaskSchema>;
 
 /** Returns the requests for approval of a task: the parts of its status with the JSON Schema of an answer with `approved` (A2ACALL-12). */
-function approvalForms({ message }: RemoteTask["status"]): { id: string; hasValues: boolean }[] {
+function approvalForms({ message }: RemoteTask["status"]): { id: string; values: unknown }[] {
   const member = (value: unknown, name: string) => (isJsonObject(value) ? value[name] : undefined);
   return (message?.parts ?? []).flatMap(({ data }) => {
     const properties = member(member(data, "answer"), "properties");
     if (member(properties, "approved") === undefined) return [];
     const id = member(data, "id");
-    const hasValues = !isConfirmation({ schema: member(properties, "values") });
-    return [{ id: typeof id === "string" ? id : "", hasValues }];
+    return [{ id: typeof id === "string" ? id : "", values: member(properties, "values") }];
   });
 }
 
@@ -95,7 +94,7 @@ export function openTask({ contextId = "", status }: RemoteTask): OpenTask {
   const [form, ...others] = approvalForms(status);
   if (form === undefined) return { contextId };
   const text = (status.message?.parts ?? []).flatMap(({ text }) => text ?? []).join("\n\n");
-  const mayAnswer = others.length === 0 && !form.hasValues && form.id !== "";
+  const mayAnswer = others.length === 0 && form.id !== "" && isConfirmation({ schema: form.values });
   return { contextId, request: { text, ...(mayAnswer && { id: form.id }) } };
 }
 

@@ -67,10 +67,18 @@ export function variableProblems(folder: string, read: Read, variables: Variable
           `${path} contains secrets, and git does not ignore it. Add the line ${path}* to .gitignore. If it was committed, run git rm --cached ${path}, and replace the secrets.`,
         ),
       ),
+    ...Array.from(filesWithNull(variables), (file) =>
+      failed(`${file} has null bytes. Save this file as UTF-8.`),
+    ),
     ...[...variables].flatMap(([name, { value, file }]) =>
       valueProblems(name, value).map((problem) => ({ ...problem, message: `${file}: ${problem.message}` })),
     ),
   ];
+}
+
+function filesWithNull(variables: Variables): Set<string> {
+  const found = [...variables].filter(([name, { value }]) => `${name}${value}`.includes("\0"));
+  return new Set(found.map(([, { file }]) => file));
 }
 
 function valueProblems(name: string, value: string): ProjectProblem[] {

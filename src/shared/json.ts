@@ -135,18 +135,18 @@ export function isUnicode(value: Json): boolean {
  */
 export function wellFormed<Value>(value: Value): Value {
   // SAFETY: lists and objects keep their members, and texts stay texts.
-  return repaired(value) as Value;
+  return isSound(value) ? value : (repaired(value) as Value);
 }
 
 function repaired(value: unknown): unknown {
-  if (typeof value === "string") return value.isWellFormed() ? value : value.toWellFormed();
-  if (Array.isArray(value)) return value.every(isSound) ? value : value.map(repaired);
-  if (!isPlainObject(value) || isSound(value)) return value;
+  if (typeof value === "string") return value.toWellFormed();
+  if (Array.isArray(value)) return value.map(repaired);
+  if (!isPlainObject(value)) return value;
   const members = Object.entries(value);
   return Object.fromEntries(members.map(([name, member]) => [name.toWellFormed(), repaired(member)]));
 }
 
-/** Reports whether `repaired` changes nothing. Makes no copy, because each model call checks its whole request. */
+/** Reports whether all texts and names are well-formed. Makes no copy, because each model call checks its whole request. */
 function isSound(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (Array.isArray(value)) return value.every(isSound);

@@ -7,11 +7,14 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
 const HEADER = { dramatis: "agent", version: 1, id: "a", exportedAt: "2026-01-01T00:00:00.000Z" };
 
-function begin(removeOutside = async () => undefined as undefined) {
+function begin(
+  removeOutside = async () => undefined as undefined,
+  arm: () => Promise<undefined> = async () => undefined,
+) {
   const database = new NodeSqlDatabase();
   const keyValue = new NodeKeyValue(database);
   const clock = new VirtualClock();
-  const wakeup = { arm: async () => undefined, disarm: () => undefined };
+  const wakeup = { arm, disarm: () => undefined };
   const imported = new PartImport<object>("agent", {
     ...{ database, keyValue, clock, wakeup, keys: [], isTaken: () => false, removeOutside },
   });
@@ -58,4 +61,33 @@ test("BACKUP-2 three transfers of an id remove the data of the first once, and o
   await Promise.all([refused, third]);
   expect(removals).toEqual([0]);
   await take(2, { row: 2 }, "three");
+});
+
+test("BACKUP-2 a transfer that cannot be armed does not remove the transfer that replaced it", async () => {
+  const first = Promise.withResolvers<undefined>();
+  const armed = [first.promise];
+  const { take } = begin(undefined, () => armed.shift() ?? Promise.resolve(undefined));
+  const refused = expect(take(1, HEADER, "one")).rejects.toThrow("No alarm.");
+  await take(1, HEADER, "two");
+  first.reject(new Error("No alarm."));
+  await refused;
+  await take(2, { row: 2 }, "two");
+});
+
+test("BACKUP-2 a transfer that cannot be armed leaves an earlier transfer to its removal", async () => {
+  const outcomes = [async () => undefined, () => Promise.reject(new Error("No alarm."))];
+  let removals = 0;
+  const remove = async () => {
+    removals += 1;
+    return undefined;
+  };
+  const { clock, imported, take } = begin(remove, () =>
+    (outcomes.shift() ?? outcomes[0] ?? (async () => undefined))(),
+  );
+  await take(1, HEADER, "one");
+  await expect(take(1, HEADER, "two")).rejects.toThrow("No alarm.");
+  await clock.advance(3_600_000);
+  imported.wake();
+  await clock.advance(0);
+  expect(removals).toBe(1);
 });

@@ -576,6 +576,36 @@ test("G20 DOCTOR-4 a module that the doctor stops is a warning", async () => {
   });
 });
 
+test("G20 DOCTOR-3 variables may be large, and a file with null bytes is one problem without a value", () => {
+  const project = copy();
+  writeWorker(project, 'broken("a/b")');
+  write(project, ".dev.vars", `DRAMATIS_LOCAL=1\nLARGE=${"x".repeat(200_000)}\nKEY="hidden\0value"\n`);
+  const { text } = doctor(project, "--project", "--json");
+  const messages = JSON.parse(text).checks.map(({ message }: { message: string }) => message);
+  expect(messages).toEqual([
+    ".dev.vars has null bytes. Save this file as UTF-8.",
+    expect.stringContaining("a/b"),
+  ]);
+  expect(text).not.toContain("hidden");
+});
+
+test("G20 DOCTOR-3 messages of the module are not its result", async () => {
+  const project = copy();
+  write(project, "src/worker.ts", 'process.send?.({ refused: "other" });');
+  const { signal } = new AbortController();
+  expect(await checkDefinitions(join(project, "src/worker.ts"), {}, signal)).toEqual({ isLate: false });
+});
+
+test("G20 DOCTOR-4 the process ends if the doctor is killed at once", async () => {
+  const project = copy();
+  write(project, "src/worker.ts", "for (;;);");
+  const running = spawn(process.execPath, [...DOCTOR, "--project"], { cwd: project, stdio: "ignore" });
+  const children = () => readFileSync(`/proc/${running.pid}/task/${running.pid}/children`, "utf8").trim();
+  const pid = Number(await vi.waitUntil(children, { timeout: 20_000, interval: 1 }));
+  running.kill("SIGKILL");
+  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 10_000);
+});
+
 test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
   "G20 DOCTOR-4 the process of a module that never yields ends with the doctor, after %s",
   async (kill) => {

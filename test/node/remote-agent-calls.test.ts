@@ -56,10 +56,11 @@ class Remote {
     return (await fetch(`${server.url}/control/${this.name}/runs`)).json();
   }
 
-  call(operationId: string, input: JsonObject): Promise<unknown> {
+  call(operationId: string, input: JsonObject, answer?: ToolInvocation["answer"]): Promise<unknown> {
     const invocation: ToolInvocation = {
       ...{ operationId, attempt: 1, toolCallId: "call_1", input, timeoutMs: 60_000 },
       tool: { ...TOOL, version: 1 },
+      ...(answer && { answer }),
       context: { tenant: "acme", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" } as never,
     };
     return this.agents.call(invocation, this.url, {
@@ -130,6 +131,31 @@ describe("a question", () => {
     await remote.move(task_id, "confirm Refund 5?");
     await expect(remote.call("op_2", input)).rejects.toThrow("now waits for an approval");
     expect(await remote.runs()).toEqual(["ask Which colour?", "confirm Refund 5?"]);
+  });
+
+  test("A2ACALL-12 an approved answer arrives once, also if its first attempt fails", async () => {
+    const remote = new Remote();
+    const asked = await remote.call("op_1", { message: "confirm Refund 5?" });
+    const input = { message: "approve", task_id: String(Reflect.get(Object(asked), "task_id")) };
+    const { elicited } = Object(await remote.call("op_2", input));
+    const approval = { responses: {}, state: elicited.state };
+    await remote.set({ statusOf: { SendMessage: 503 } });
+    await expect(remote.call("op_2", input, approval)).rejects.toMatchObject({ retriable: true });
+    await remote.set({});
+    expect(await remote.call("op_2", input, approval)).toMatch(/^approve .*Refund 5\?$/);
+    expect(await remote.runs()).toEqual(["confirm Refund 5?", expect.stringMatching(/^approve /)]);
+  });
+
+  test("A2ACALL-12 a repeated attempt returns the result of a message that has ended its task", async () => {
+    const remote = new Remote();
+    const asked = await remote.call("op_1", { message: "ask Which colour?" });
+    const input = { message: "approve", task_id: String(Reflect.get(Object(asked), "task_id")) };
+    await remote.set({ lose: { method: "SendMessage", times: 10 } });
+    await expect(remote.call("op_2", input)).rejects.toMatchObject({ retriable: true });
+    await remote.set({});
+    const result = await remote.call("op_2", input);
+    expect(result).toBe("approve");
+    expect(await remote.runs()).toEqual(["ask Which colour?", "approve"]);
   });
 
   test("A2ACALL-5 a question is answered once, and its answer survives a repeated attempt", async () => {

@@ -270,6 +270,14 @@ describe("results", () => {
     expect(open({ id: "op", question: "Which?" })).toEqual({ contextId: "" });
   });
 
+  test("A2ACALL-12 the schemas of several requests are not checked", () => {
+    const fail = () => expect.fail("A schema is checked.");
+    const values: Json = new Proxy({}, { get: fail, ownKeys: fail, getPrototypeOf: fail });
+    const parts = ["a", "b"].map((id) => ({ data: { ...withValues(values), id } }));
+    const task = { id: "task", status: { state: "TASK_STATE_INPUT_REQUIRED" as const, message: { parts } } };
+    expect(openTask(task)).toEqual({ contextId: "", request: { text: "" } });
+  });
+
   const part = fc.oneof(
     fc.record({ text: fc.string() }),
     fc.record({ data: fc.integer() }),

@@ -824,6 +824,8 @@ describe("I11 a question of a server is a request for approval", () => {
     const { messageId } = answer.message;
     const denial = a2aRequest({ data: { id: data.id, approved: false } }, { taskId: first.id, messageId });
     await expect(client.sendMessage(denial)).rejects.toThrow();
+    const unnamed = a2aRequest({ text: "deny" }, { taskId: first.id, messageId });
+    await expect(client.sendMessage(unnamed)).rejects.toThrow(/another body/);
     await client.cancelTask(named(first.id));
   });
 

@@ -142,7 +142,10 @@ export class PrincipalRequests {
       const [caller, ids] = [callerOf(principal), approvals.map(({ operationId }) => operationId)];
       const known = store.answeredWith(caller, key);
       const denied = store.answeredWith(caller, `denied ${key}`);
-      const isOther = approvals.some(({ approved, operationId }) => approved && denied.includes(operationId));
+      const isOther = approvals.some(
+        ({ approved, operationId }) =>
+          known.includes(operationId) && approved === denied.includes(operationId),
+      );
       if ((known.length > 0 && known.join() !== ids.join()) || isOther) throw keyConflict();
       store.noteAnswered(caller, key, ids);
       const denials = approvals.filter(({ approved }) => !approved).map(({ operationId }) => operationId);
